@@ -1,0 +1,1 @@
+# What a program that embeds HELIOS links: helios::helios.
