@@ -80,13 +80,6 @@ void ReplyWriter::error(std::string_view tag, std::string_view word, std::string
 }
 
 void ReplyWriter::open(std::string_view tag) {
-  // A tag is free again once its END is queued, so an ended stream of the same tag may still be waiting here.
-  if (Stream* old = find(tag); old != nullptr) {
-    old->ended = false;
-    old->next_seq = 1;
-    push(*old, fmt::format("ACK {}\r\n", tag));
-    return;
-  }
   Stream& stream = streams_.emplace_back();
   stream.tag = tag;
   push(stream, fmt::format("ACK {}\r\n", tag));
@@ -121,6 +114,10 @@ bool ReplyWriter::has_room(std::string_view tag) const {
   const auto found =
       std::find_if(streams_.begin(), streams_.end(), [&](const Stream& s) { return s.tag == tag; });
   return found == streams_.end() || found->bytes < limits_.stream_bytes;
+}
+
+bool ReplyWriter::holds(std::string_view tag) const {
+  return std::any_of(streams_.begin(), streams_.end(), [&](const Stream& s) { return s.tag == tag; });
 }
 
 std::string ReplyWriter::take(std::size_t max_bytes) {

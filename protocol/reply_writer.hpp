@@ -43,7 +43,7 @@ class ReplyWriter {
   void error(std::string_view tag, std::string_view word, std::string_view text, bool closing = false);
 
   // Frames of a stream.
-  /// Opens the stream of `tag` with its ACK. The tag must have no open stream.
+  /// Opens the stream of `tag` with its ACK. holds(tag) must be false.
   void open(std::string_view tag);
   /// One or more TOK frames. `extra` is appended to the first one's header: " key=value …" or empty.
   void token(std::string_view tag, std::string_view text, std::string_view extra = {});
@@ -53,6 +53,7 @@ class ReplyWriter {
   void fail(std::string_view tag, std::string_view word, std::string_view text);
 
   bool has_room(std::string_view tag) const;  // also true for a tag without a stream
+  bool holds(std::string_view tag) const;  // frames of a stream of this tag are not sent yet, or may follow
   bool overflowed() const { return control_size_ > limits_.control_bytes; }
   bool empty() const { return queued_bytes_ == 0; }
   std::size_t queued_bytes() const { return queued_bytes_; }
