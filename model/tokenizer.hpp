@@ -22,7 +22,7 @@ struct TokenizerParts {
   std::span<const std::int64_t> token_types;  // GGUF numbers; empty: all normal
   std::span<const std::string> merges;        // "left right", best first
   PreTokenizer pretokenizer = PreTokenizer::smollm;
-  std::optional<std::int32_t> bos, eos, eot, unknown;
+  std::optional<std::int32_t> bos, eos, eot;
   bool add_bos = false;
 };
 
@@ -36,8 +36,9 @@ class Tokenizer {
 
   /// Ids of `text`. With `parse_special`, control tokens spelt in the text become their ids (rendered
   /// templates); without, they are plain text (user input). User-defined tokens are matched either way. No
-  /// BOS is added: see add_bos(). Invalid UTF-8 is encoded byte by byte. Cost: n log n at worst, in one piece
-  /// without a break.
+  /// BOS is added: see add_bos(). Invalid UTF-8 is encoded byte by byte. A byte for which
+  /// the vocabulary has no token is dropped, as `tokenizers` and llama.cpp do. Cost: n log n at worst, in one
+  /// piece without a break.
   std::vector<std::int32_t> encode(std::string_view text, bool parse_special) const;
   /// Raw bytes, which may be part of a code point. A control token gives its spelling. Unknown id: empty.
   std::string_view bytes_of(std::int32_t id) const noexcept { return vocabulary_.bytes_of(id); }
@@ -92,7 +93,7 @@ class Tokenizer {
   PreTokenizer pretokenizer_ = PreTokenizer::smollm;
   std::vector<Merge> merges_;  // a power of two
   std::vector<TrieNode> trie_;
-  std::optional<std::int32_t> bos_, eos_, unknown_;
+  std::optional<std::int32_t> bos_, eos_;
   bool add_bos_ = false;
   std::vector<std::int32_t> end_ids_;
 };

@@ -33,6 +33,10 @@ class Vocabulary {
   /// may be empty (all normal). Errors: bad_file naming the token.
   static Result<Vocabulary> create(std::span<const std::string> tokens, std::span<const std::int64_t> types);
 
+  Vocabulary() = default;
+  Vocabulary(Vocabulary&&) = default;  // move-only: the index points into the spellings
+  Vocabulary& operator=(Vocabulary&&) = default;
+
   std::int32_t size() const noexcept { return static_cast<std::int32_t>(types_.size()); }
   bool contains(std::int32_t id) const noexcept { return id >= 0 && id < size(); }
   /// Raw bytes that the token stands for; empty for an id outside the vocabulary.
