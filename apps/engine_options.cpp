@@ -1,0 +1,80 @@
+#include "apps/engine_options.hpp"
+
+#include <sched.h>
+#include <spdlog/fmt/fmt.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fstream>
+#include <thread>
+
+#include "apps/size_text.hpp"
+
+namespace helios::apps {
+
+void add_engine_options(CLI::App& command, EngineOptions& options) {
+  command.add_option("--exits", options.exits, "Exit heads of the first model (*.exits.safetensors)");
+  command.add_option("--exit-layer", options.exit_layer, "Run and hold layers 1..E only (default: all)")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--policy", options.policy, "full, or greedy: every token leaves at the exit layer")
+      ->check(CLI::IsMember({"full", "greedy"}));
+  command.add_option("--threads", options.threads, "Compute threads (default: one per core)")->check(CLI::Range(1, 1024));
+  command.add_option("--memory", options.memory, "Device memory for weights and caches, such as 512MiB "
+                                                 "(default: 60% of free RAM)");
+  command.add_option("--kv-type", options.kv_type, "Type of the KV cache")->check(CLI::IsMember({"f16", "f32"}));
+  command.add_option("--row-type", options.row_type, "Type of the residual rows kept for deepening")
+      ->check(CLI::IsMember({"f16", "f32"}));
+  command.add_option("--kernels", options.kernels, "fast, or reference (plain loops)")
+      ->check(CLI::IsMember({"fast", "reference"}));
+  command.add_option("--isa", options.isa, "Newest instruction set to use: sse4, avx2, avx3, avx3_dl (default: the best here)");
+  command.add_option("--max-running", options.max_running, "Sequences that run together")->check(CLI::Range(1, 1024));
+  command.add_option("--max-step-stretch", options.max_step_stretch,
+                     "Bound of a step with decode rows, in predicted decode steps")
+      ->check(CLI::Range(1.0, 100.0));
+  command.add_option("--trace", options.trace, "Write a Chrome/Perfetto trace to this file at the end");
+  command.add_option("--log-format", options.log_format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  command.add_option("--log-level", options.log_level, "debug, info, warning, error or off")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error", "off"}));
+}
+
+int available_threads() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+Result<std::uint64_t> arena_bytes(const EngineOptions& options) {
+  if (!options.memory.empty()) {
+    Result<std::uint64_t> size = parse_size(options.memory);
+    if (!size) return fail(size.error().code, "--memory: " + size.error().message);
+    return size;
+  }
+  std::ifstream meminfo("/proc/meminfo");
+  std::string key, unit;
+  std::uint64_t kilobytes = 0;
+  while (meminfo >> key >> kilobytes >> unit) {
+    if (key == "MemAvailable:") return kilobytes * 1024 / 10 * 6;
+  }
+  return fail(Errc::io_error, "cannot read the free memory from /proc/meminfo: set --memory");
+}
+
+Result<actors::ServerOptions> make_server_options(const EngineOptions& options) {
+  actors::ServerOptions server;
+  for (const std::string& path : options.models) {
+    actors::ModelOptions model;
+    model.path = path;
+    if (server.models.empty()) model.exits_path = options.exits;
+    if (options.exit_layer > 0) model.exit_layer = options.exit_layer;
+    model.policy = options.policy;
+    server.models.push_back(std::move(model));
+  }
+  server.kv_type = options.kv_type == "f32" ? gpu::DataType::f32 : gpu::DataType::f16;
+  server.row_type = options.row_type == "f32" ? gpu::DataType::f32 : gpu::DataType::f16;
+  server.max_running = options.max_running;
+  server.limits.live_requests = std::max(server.limits.live_requests, 4 * options.max_running);
+  server.max_step_stretch = options.max_step_stretch;
+  return server;
+}
+
+}  // namespace helios::apps

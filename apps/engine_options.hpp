@@ -1,0 +1,39 @@
+#pragma once
+#include <CLI/App.hpp>
+#include <string>
+#include <vector>
+
+#include "actors/server.hpp"
+#include "gpu/device.hpp"
+
+namespace helios::apps {
+
+/// What every subcommand that runs a model can set. Filled by CLI11; checked by make_server_options().
+struct EngineOptions {
+  std::vector<std::string> models;  // GGUF files
+  std::string exits;                // *.exits.safetensors of the first model
+  int exit_layer = 0;               // 0 = all layers
+  std::string policy;               // "" = greedy below full depth, else full
+  int threads = 0;                  // 0 = one per core
+  std::string memory;               // "" = 60% of free RAM
+  std::string kv_type = "f16", row_type = "f16";
+  std::string kernels = "fast";  // or reference
+  std::string isa;               // "" = the best this machine has
+  int max_running = 32;
+  double max_step_stretch = 2.0;
+  std::string trace;                 // Chrome/Perfetto JSON file
+  std::string log_format = "text";   // or json
+  std::string log_level = "warning"; // serve: info
+};
+
+void add_engine_options(CLI::App& command, EngineOptions& options);
+
+/// Cores this process may run on.
+int available_threads();
+
+/// Bytes of the device arena: --memory, or 60% of the RAM that is free now.
+Result<std::uint64_t> arena_bytes(const EngineOptions& options);
+
+Result<actors::ServerOptions> make_server_options(const EngineOptions& options);
+
+}  // namespace helios::apps

@@ -1,0 +1,156 @@
+// helios generate: answers prompts and prints them, one JSON line a prompt with --json.
+
+#include <spdlog/fmt/fmt.h>
+
+#include <CLI/CLI.hpp>
+#include <boost/json.hpp>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/commands.hpp"
+#include "apps/engine.hpp"
+#include "apps/logging.hpp"
+#include "apps/progress_bar.hpp"
+#include "apps/sampling_options.hpp"
+
+namespace helios::apps {
+
+namespace json = boost::json;
+
+namespace {
+
+struct GenerateOptions {
+  EngineOptions engine;
+  SamplingOptions sampling;
+  std::string model, prompt, prompts_file;
+  bool raw = false, as_json = false;
+};
+
+struct Prompt {
+  std::string id, text;
+};
+
+/// Lines of {"prompt": "...", "id": "..."}; id is the line number when absent.
+Result<std::vector<Prompt>> read_prompts(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return fail(Errc::io_error, fmt::format("cannot read the prompts file {}", path));
+  std::vector<Prompt> prompts;
+  std::string line;
+  for (std::size_t number = 1; std::getline(file, line); ++number) {
+    if (line.empty()) continue;
+    boost::system::error_code code;
+    const json::value value = json::parse(line, code);
+    const json::object* object = code ? nullptr : value.if_object();
+    const json::value* text = object ? object->if_contains("prompt") : nullptr;
+    if (text == nullptr || !text->is_string()) {
+      return fail(Errc::bad_request, fmt::format("{}:{}: not a JSON object with a string \"prompt\"", path, number));
+    }
+    const json::value* id = object->if_contains("id");
+    std::string name = id == nullptr ? std::to_string(number) : id->is_string() ? std::string(id->as_string()) : json::serialize(*id);
+    prompts.push_back({std::move(name), std::string(text->as_string())});
+  }
+  return prompts;
+}
+
+json::object to_json(const Prompt& prompt, const std::string& text, const actors::Finish& finish) {
+  json::object histogram;
+  for (const auto& [depth, tokens] : finish.usage.exit_histogram) histogram[std::to_string(depth)] = tokens;
+  return {{"id", prompt.id},
+          {"text", text},
+          {"token_ids", json::array(finish.token_ids.begin(), finish.token_ids.end())},
+          {"finish_reason", actors::to_string(finish.reason)},
+          {"usage",
+           {{"prompt_tokens", finish.usage.prompt_tokens},
+            {"completion_tokens", finish.usage.completion_tokens},
+            {"mean_depth", finish.usage.mean_depth},
+            {"exit_histogram", std::move(histogram)}}},
+          {"timing", {{"ttft_ms", finish.ttft_ms}, {"tokens_per_s", finish.tokens_per_s}}}};
+}
+
+int run_generate(GenerateOptions options) {
+  const auto failed = [](const Error& error) {
+    std::fprintf(stderr, "helios generate: %s\n", error.message.c_str());
+    return 1;
+  };
+  std::vector<Prompt> prompts{{"0", options.prompt}};
+  if (!options.prompts_file.empty()) {
+    Result<std::vector<Prompt>> read = read_prompts(options.prompts_file);
+    if (!read) return failed(read.error());
+    prompts = std::move(*read);
+  }
+  start_logging(options.engine.log_format, options.engine.log_level);
+  options.engine.models = {options.model};
+  Result<std::unique_ptr<Engine>> engine = Engine::start(options.engine);
+  if (!engine) return failed(engine.error());
+  if (auto ready = (*engine)->server().wait_ready(std::chrono::minutes(10)); !ready) return failed(ready.error());
+
+  int failures = 0;
+  const bool show_progress = options.as_json && prompts.size() > 1;
+  std::unique_ptr<ProgressBar> progress;
+  if (show_progress) progress = std::make_unique<ProgressBar>("prompts", prompts.size());
+  for (const Prompt& prompt : prompts) {
+    actors::GenerateRequest request;
+    request.prompt = prompt.text;
+    request.raw = options.raw;
+    request.sampling = options.sampling.to_sampling();
+    request.label = prompt.id;
+    std::string text;
+    Result<actors::Finish> finish = run_request((*engine)->server(), std::move(request), [&](const actors::TextChunk& chunk) {
+      text += chunk.text;
+      if (options.as_json) return;
+      std::fwrite(chunk.text.data(), 1, chunk.text.size(), stdout);
+      std::fflush(stdout);
+    });
+    if (progress) progress->advance();
+    if (!finish) {
+      std::fprintf(stderr, "helios generate: prompt %s: %s\n", prompt.id.c_str(), finish.error().message.c_str());
+      ++failures;
+      continue;
+    }
+    if (options.as_json) {
+      std::printf("%s\n", json::serialize(to_json(prompt, text, *finish)).c_str());
+    } else {
+      std::printf("\n");
+      std::fprintf(stderr, "[%s, %d tokens, mean depth %.1f, first token %.0f ms, %.1f tokens/s]\n",
+                   std::string(actors::to_string(finish->reason)).c_str(), finish->usage.completion_tokens,
+                   finish->usage.mean_depth, finish->ttft_ms, finish->tokens_per_s);
+    }
+    std::fflush(stdout);
+  }
+  if (!options.as_json) {
+    if (Result<actors::Stats> stats = (*engine)->server().stats(std::chrono::seconds(10)); stats) {
+      for (const actors::ModelStats& m : stats->models) {
+        std::fprintf(stderr, "[%s: layers 1-%d of %d resident, weights %zu bytes, KV %zu of %zu bytes]\n", m.name.c_str(),
+                     m.resident, m.layers, m.weight_bytes, m.kv_bytes_used, m.kv_bytes_total);
+      }
+    }
+  }
+  progress.reset();
+  engine->reset();
+  stop_logging();
+  return failures == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+void add_generate(CLI::App& program, Run& run) {
+  auto options = std::make_shared<GenerateOptions>();
+  CLI::App* command = program.add_subcommand("generate", "Answer one prompt or a file of prompts");
+  command->add_option("--model", options->model, "GGUF file")->required();
+  auto* prompt = command->add_option("--prompt", options->prompt, "One user turn (or plain text with --raw)");
+  auto* file = command->add_option("--prompts", options->prompts_file, "JSON lines with \"prompt\" and, if wanted, \"id\"");
+  prompt->excludes(file);
+  command->add_flag("--raw", options->raw, "Continue the text as it is: no chat template");
+  command->add_flag("--json", options->as_json, "One JSON line a prompt on stdout");
+  add_sampling_options(*command, options->sampling);
+  add_engine_options(*command, options->engine);
+  command->callback([options, prompt, file, &run] {
+    if (prompt->count() + file->count() == 0) throw CLI::RequiredError("--prompt or --prompts");
+    run = [options] { return run_generate(*options); };
+  });
+}
+
+}  // namespace helios::apps
