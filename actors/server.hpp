@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "actors/messages.hpp"
+#include "actors/policy/residency.hpp"
 #include "gpu/data_type.hpp"
 #include "gpu/device.hpp"
 #include "runtime/actor_system.hpp"
@@ -47,13 +48,15 @@ struct ServerOptions {
   double breach_max = 0.5;            // share of the window that trips the counter
   int breach_window = 100;            // tokens, or 8 x running rows if that is more
   float confidence_threshold = 0.8F;  // where the exits file brings no calibrated one
+  policy::Residency residency;        // least tokens and time between two decisions
   bool adaptive = true;               // greedy only: load to the next exit when the breach counter trips
   std::size_t stream_bytes = std::size_t{1} << 20;   // unread output of one request
   std::chrono::milliseconds write_deadline{10'000};  // a full stream for this long ends its request
   std::chrono::milliseconds step_deadline{120'000};  // a step slower than this is a device fault
 };
 
-/// Owns the model files, transformers and actors. Destroy it after ActorSystem::stop().
+/// A handle to the actors, which the ActorSystem owns. Its blocking calls are for plain threads, not for
+/// strands.
 class Server {
  public:
   /// Opens the files, plans memory and spawns the actors; loading starts at once and goes on behind.

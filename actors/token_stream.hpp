@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -92,15 +93,16 @@ class TokenStream {
   // --- producer ---
   /// False when the chunk does not fit now; the chunk is untouched then.
   bool try_write(TextChunk& chunk);
-  /// The terminal event; the first call counts, later ones do nothing. Returns whether this call was the
-  /// first.
-  bool finish(Finish event) noexcept;
+  /// The terminal event, after `last` (the rest of the text, if any; it has a place too). The first call
+  /// counts, later ones do nothing. Returns whether this call was the first.
+  bool finish(Finish event, TextChunk last = {});
   bool abandoned() const noexcept;
   std::size_t buffered_bytes() const noexcept;
 
  private:
   struct State;
   explicit TokenStream(std::size_t capacity_bytes);
+  struct Arrival;
   std::unique_ptr<State> state_;
 };
 
