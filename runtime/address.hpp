@@ -1,7 +1,7 @@
 #pragma once
 // Where to send: a copyable handle that takes exactly the message types it names.
 
-#include <chrono>
+#include <algorithm>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -14,8 +14,9 @@ namespace helios::runtime {
 template <class M, class... Msgs>
 concept OneOf = (std::is_same_v<M, Msgs> || ...);
 
-/// Default-constructed it is empty and every message is dropped. An address of an actor converts to one of fewer
-/// message types. It keeps the mailbox, not the actor: after the actor stopped, messages are refused as dropped.
+/// Default-constructed it is empty and every message is dropped. An address of an actor converts to one of
+/// fewer message types. It keeps the mailbox, not the actor: after the actor stopped, messages are refused as
+/// dropped.
 template <class... Msgs>
 class Address {
  public:
@@ -46,17 +47,16 @@ class Address {
     return send_to(mailbox_, std::move(message), deadline);
   }
 
-  /// Sends a message that has a member `Reply<T> reply` and waits for the one answer, on the caller's executor.
-  /// Errors: the receiver's; dropped; deadline_exceeded; busy (full, where the actor's policy is to refuse).
+  /// Sends a message that has a member `Reply<T> reply` and waits for the one answer, on the caller's
+  /// executor. Errors: the receiver's; dropped; deadline_exceeded; busy (full, where the actor's policy is to
+  /// refuse).
   template <OneOf<Msgs...> M>
-  auto ask(M message, TimePoint deadline) const
-      -> Task<Result<typename decltype(M::reply)::value_type>> {
-    return ask_at(mailbox_, std::move(message), deadline);
+  auto ask(M message, TimePoint deadline) const -> Task<Result<typename decltype(M::reply)::value_type>> {
+    return ask_until(mailbox_, std::move(message), deadline, Duration::max());
   }
   template <OneOf<Msgs...> M>
-  auto ask(M message, Duration timeout) const
-      -> Task<Result<typename decltype(M::reply)::value_type>> {
-    return ask_for(mailbox_, std::move(message), timeout);
+  auto ask(M message, Duration timeout) const -> Task<Result<typename decltype(M::reply)::value_type>> {
+    return ask_until(mailbox_, std::move(message), kNever, timeout);
   }
 
  private:
@@ -68,9 +68,12 @@ class Address {
     std::unique_ptr<detail::Envelope> envelope =
         std::make_unique<detail::TypedEnvelope<M>>(std::move(message));
     switch (mailbox_->try_push(envelope, urgent)) {
-      case Mailbox::Push::done: return {};
-      case Mailbox::Push::full: return mailbox_->full_error();
-      case Mailbox::Push::closed: break;
+      case Mailbox::Push::done:
+        return {};
+      case Mailbox::Push::full:
+        return mailbox_->full_error();
+      case Mailbox::Push::closed:
+        break;
     }
     return mailbox_->closed_error();
   }
@@ -81,25 +84,32 @@ class Address {
     std::unique_ptr<detail::Envelope> envelope =
         std::make_unique<detail::TypedEnvelope<M>>(std::move(message));
     switch (mailbox->try_push(envelope, false)) {
-      case Mailbox::Push::done: co_return Result<void>();
-      case Mailbox::Push::closed: co_return mailbox->closed_error();
-      case Mailbox::Push::full: break;
+      case Mailbox::Push::done:
+        co_return Result<void>();
+      case Mailbox::Push::closed:
+        co_return mailbox->closed_error();
+      case Mailbox::Push::full:
+        break;
     }
     co_return co_await mailbox->push(std::move(envelope), deadline);
   }
 
   template <class M>
-  static auto ask_at(std::shared_ptr<Mailbox> mailbox, M message, TimePoint deadline)
+  static auto ask_until(std::shared_ptr<Mailbox> mailbox, M message, TimePoint deadline, Duration timeout)
       -> Task<Result<typename decltype(M::reply)::value_type>> {
     using T = typename decltype(M::reply)::value_type;
     if (!mailbox) co_return empty_error();
+    Executor& root = detail::require_executor("ask").root();
+    deadline = std::min(deadline, saturating_add(root.now(), timeout));
     auto state = OneShot<Result<T>>::create();
     message.reply = Reply<T>(state);
     std::unique_ptr<detail::Envelope> envelope =
         std::make_unique<detail::TypedEnvelope<M>>(std::move(message));
     switch (mailbox->try_push(envelope, false)) {
-      case Mailbox::Push::done: break;
-      case Mailbox::Push::closed: co_return mailbox->closed_error();
+      case Mailbox::Push::done:
+        break;
+      case Mailbox::Push::closed:
+        co_return mailbox->closed_error();
       case Mailbox::Push::full:
         if (mailbox->options().when_full == WhenFull::refuse) co_return mailbox->full_error();
         if (Result<void> sent = co_await mailbox->push(std::move(envelope), deadline); !sent) {
@@ -107,17 +117,10 @@ class Address {
         }
         break;
     }
-    detail::TimerGuard timer(detail::require_executor("ask").root(), deadline, [state] {
+    detail::TimerGuard timer(root, deadline, [state] {
       state->set(fail(Errc::deadline_exceeded, "no answer before the deadline"));
     });
     co_return co_await state->wait();
-  }
-
-  template <class M>
-  static auto ask_for(std::shared_ptr<Mailbox> mailbox, M message, Duration timeout)
-      -> Task<Result<typename decltype(M::reply)::value_type>> {
-    const TimePoint deadline = saturating_add(detail::require_executor("ask").now(), timeout);
-    return ask_at(std::move(mailbox), std::move(message), deadline);
   }
 
   std::shared_ptr<Mailbox> mailbox_;

@@ -1,5 +1,6 @@
 #pragma once
-// Owns the coroutines it starts, so that nothing is detached: who owns the scope can stop, join and destroy them.
+// Owns the coroutines it starts, so that nothing is detached: who owns the scope can stop, join and destroy
+// them.
 
 #include <cstddef>
 #include <exception>

@@ -35,14 +35,15 @@ class CancelSource {
   std::stop_source source_;
 };
 
-/// Calls `callback` once on cancellation (at once, inline, if that already happened). Destruction unregisters and
-/// waits for a call that runs now on another thread; it must not throw.
+/// Calls `callback` once on cancellation (at once, inline, if that already happened). Destruction unregisters
+/// and waits for a call that runs now on another thread; it must not throw.
 class CancelCallback {
  public:
   CancelCallback() = default;
   CancelCallback(const CancelToken& token, std::function<void()> callback) {
     if (token.token_.stop_possible()) {
-      callback_ = std::make_unique<std::stop_callback<std::function<void()>>>(token.token_, std::move(callback));
+      callback_ =
+          std::make_unique<std::stop_callback<std::function<void()>>>(token.token_, std::move(callback));
     }
   }
   void reset() { callback_.reset(); }

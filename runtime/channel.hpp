@@ -1,134 +1,159 @@
 #pragma once
+// A bounded queue between coroutines on any strands or threads.
+
+#include <cstddef>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <utility>
-#include <vector>
 
-#include "runtime/result.hpp"
-#include "runtime/task.hpp"
-#include "runtime/waiter.hpp"
+#include "runtime/one_shot.hpp"
 
 namespace helios::runtime {
 
-/// A bounded queue of values between strands. The bound counts what `size_of` says (bytes, tokens); one value
-/// always fits an empty channel. Any number of writers, one reader at a time. Any thread.
+/// Many producers, one consumer at a time. Bounded by the sum of `size` over the items inside; share it by
+/// shared_ptr, or own it where both sides end first. Waiters resume on their own executors.
 template <class T>
 class Channel {
  public:
-  using SizeOf = std::function<std::size_t(const T&)>;
-  explicit Channel(std::size_t capacity, SizeOf size_of = [](const T&) { return std::size_t{1}; })
-      : capacity_(capacity), size_of_(std::move(size_of)) {}
-  ~Channel() { close(); }
+  using Size = std::function<std::size_t(const T&)>;
+
+  /// `capacity` in units of `size`; without `size` every item counts 1.
+  explicit Channel(std::size_t capacity, Size size = {}) : capacity_(capacity), size_(std::move(size)) {}
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  /// Never waits; the value is moved from only on success. Errors: busy, dropped (closed).
-  Result<void> try_push(T& value) {
-    std::shared_ptr<Waiter> reader;
-    {
-      const std::lock_guard lock(mutex_);
-      if (closed_) return fail(Errc::dropped, "the channel is closed");
-      const std::size_t size = size_of_(value);
-      if (!items_.empty() && used_ + size > capacity_) return fail(Errc::busy, "the channel is full");
-      used_ += size;
-      items_.emplace_back(std::move(value), size);
-      reader = std::move(reader_);
-    }
-    if (reader) reader->wake();
-    return {};
-  }
-  /// Waits for room. Errors: deadline_exceeded, dropped.
-  Task<Result<void>> push(T value, TimePoint deadline = TimePoint::max()) {
+  /// Never waits; `item` is moved from only on success. Errors: busy (no room, or others wait for room),
+  /// too_long (never fits), dropped (closed).
+  Result<void> try_push(T& item) { return push_now(item, false); }
+  Result<void> try_push(T&& item) { return push_now(item, false); }
+
+  /// Waits for room, in the order of arrival. Errors: too_long, dropped, deadline_exceeded, cancelled.
+  Task<Result<void>> push(T item, TimePoint deadline = kNever, CancelToken cancel = {}) {
+    bool first = false;  // at the head of the line once woken
+    std::shared_ptr<Waiter> waiter;
+    const Leave leave{this, &waiter};
     for (;;) {
-      Result<void> pushed = try_push(value);
-      if (pushed || pushed.error().code != Errc::busy) co_return pushed;
-      if (Executor::current()->now() >= deadline) co_return fail(Errc::deadline_exceeded, "no room in the channel in time");
-      Wait wait{.channel = *this, .for_room = true, .deadline = deadline};
-      co_await wait;
+      {
+        const std::lock_guard lock(mutex_);
+        Result<void> pushed = push_locked(item, first);
+        if (pushed || pushed.error().code != Errc::busy) co_return pushed;
+        waiter = Waiter::create();
+        if (first) {
+          waiting_.push_front(waiter);
+        } else {
+          waiting_.push_back(waiter);
+        }
+      }
+      if (Result<void> woken = co_await wait_until<void>(waiter, deadline, cancel); !woken) co_return woken;
+      first = true;
+    }
+  }
+
+  /// The next item; std::nullopt when the channel is closed and empty, or at the deadline.
+  Task<std::optional<T>> pop(TimePoint deadline = kNever, CancelToken cancel = {}) {
+    for (;;) {
+      std::shared_ptr<Waiter> waiter;
+      {
+        const std::lock_guard lock(mutex_);
+        if (std::optional<T> item = pop_locked()) co_return item;
+        if (closed_) co_return std::nullopt;
+        waiter = consumer_ = Waiter::create();
+      }
+      if (Result<void> woken = co_await wait_until<void>(waiter, deadline, cancel); !woken) {
+        co_return try_pop();
+      }
     }
   }
   std::optional<T> try_pop() {
-    std::optional<T> value;
-    std::vector<std::shared_ptr<Waiter>> writers;
-    {
-      const std::lock_guard lock(mutex_);
-      if (items_.empty()) return std::nullopt;
-      value.emplace(std::move(items_.front().first));
-      used_ -= items_.front().second;
-      items_.pop_front();
-      writers.swap(writers_);
-    }
-    for (const auto& writer : writers) writer->wake();
-    return value;
+    const std::lock_guard lock(mutex_);
+    return pop_locked();
   }
-  /// The next value in order; nullopt when closed and empty, or at the deadline.
-  Task<std::optional<T>> pop(TimePoint deadline = TimePoint::max()) {
-    for (;;) {
-      if (std::optional<T> value = try_pop()) co_return value;
-      if (closed() || Executor::current()->now() >= deadline) co_return try_pop();
-      Wait wait{.channel = *this, .for_room = false, .deadline = deadline};
-      co_await wait;
-    }
-  }
-  /// No more writes; what is there can still be read.
+
+  /// Pushes are refused from now on, waiting ones too; the consumer gets what is inside, then std::nullopt.
   void close() {
-    std::vector<std::shared_ptr<Waiter>> woken;
-    {
-      const std::lock_guard lock(mutex_);
-      closed_ = true;
-      woken.swap(writers_);
-      if (reader_) woken.push_back(std::move(reader_));
-    }
-    for (const auto& waiter : woken) waiter->wake();
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    for (const auto& waiter : waiting_) waiter->set(Result<void>());
+    waiting_.clear();
+    wake_consumer();
   }
+
   bool closed() const {
     const std::lock_guard lock(mutex_);
     return closed_;
   }
+  /// In units of `size`.
   std::size_t used() const {
     const std::lock_guard lock(mutex_);
     return used_;
   }
+  std::size_t count() const {
+    const std::lock_guard lock(mutex_);
+    return items_.size();
+  }
+  std::size_t capacity() const noexcept { return capacity_; }
 
  private:
-  struct Wait {
-    Channel& channel;
-    bool for_room;
-    TimePoint deadline;
-    WaiterHandle waiter;
-    bool await_ready() const noexcept { return false; }
-    bool await_suspend(std::coroutine_handle<> handle) {
-      auto armed = waiter.arm(handle);
-      {
-        const std::lock_guard lock(channel.mutex_);
-        const bool ready = channel.closed_ || (for_room ? channel.items_.empty() || channel.used_ < channel.capacity_
-                                                        : !channel.items_.empty());
-        if (ready) {
-          waiter.reset();
-          return false;
-        }
-        if (for_room) {
-          channel.writers_.push_back(armed);
-        } else {
-          channel.reader_ = armed;
-        }
-      }
-      waiter.wake_at(deadline);
-      return true;
+  using Waiter = OneShot<Result<void>>;
+
+  /// A producer that gives up its place, or that was woken for it and does not take it, hands it on.
+  struct Leave {
+    Channel* channel;
+    std::shared_ptr<Waiter>* waiter;
+    ~Leave() {
+      if (!*waiter) return;
+      const std::lock_guard lock(channel->mutex_);
+      std::erase(channel->waiting_, *waiter);
+      channel->wake_producer();
     }
-    void await_resume() noexcept { waiter.reset(); }
   };
 
+  Result<void> push_now(T& item, bool first) {
+    const std::lock_guard lock(mutex_);
+    return push_locked(item, first);
+  }
+  Result<void> push_locked(T& item, bool first) {
+    if (closed_) return fail(Errc::dropped, "the channel is closed");
+    const std::size_t units = size_ ? size_(item) : 1;
+    if (units > capacity_) return fail(Errc::too_long, "the item is larger than the channel");
+    if (units > capacity_ - used_ || (!first && !waiting_.empty()))
+      return fail(Errc::busy, "the channel is full");
+    used_ += units;
+    items_.emplace_back(std::move(item), units);
+    wake_consumer();
+    return {};
+  }
+  std::optional<T> pop_locked() {
+    if (items_.empty()) return std::nullopt;
+    std::optional<T> item(std::move(items_.front().first));
+    used_ -= items_.front().second;
+    items_.pop_front();
+    wake_producer();
+    return item;
+  }
+  void wake_consumer() {
+    if (consumer_) std::exchange(consumer_, nullptr)->set(Result<void>());
+  }
+  void wake_producer() {
+    // A waiter that has its answer already (deadline, cancel) does not count.
+    while (!waiting_.empty() && used_ < capacity_) {
+      const std::shared_ptr<Waiter> waiter = std::move(waiting_.front());
+      waiting_.pop_front();
+      if (waiter->set(Result<void>())) return;
+    }
+  }
+
   const std::size_t capacity_;
-  const SizeOf size_of_;
+  const Size size_;
   mutable std::mutex mutex_;
   std::deque<std::pair<T, std::size_t>> items_;
   std::size_t used_ = 0;
   bool closed_ = false;
-  std::shared_ptr<Waiter> reader_;
-  std::vector<std::shared_ptr<Waiter>> writers_;
+  std::deque<std::shared_ptr<Waiter>> waiting_;  // producers; bounded by the number of producers
+  std::shared_ptr<Waiter> consumer_;
 };
 
 }  // namespace helios::runtime

@@ -1,6 +1,6 @@
 #pragma once
-// One steady clock inside the program; milliseconds appear only at the edges. Under simulation time comes from
-// Executor::now(), so code asks its executor and never Clock::now().
+// One steady clock inside the program; milliseconds appear only at the edges. Under simulation time comes
+// from Executor::now(), so code asks its executor and never Clock::now().
 
 #include <chrono>
 

@@ -35,8 +35,8 @@ class Executor {
   virtual Executor& root() { return *this; }
   /// Jobs or messages that one actor or strand runs before others have a turn.
   virtual std::size_t turn_limit() const { return 64; }
-  /// Blocks the calling thread, which runs no job, until `latch` is open. Simulation: runs jobs meanwhile, and
-  /// returns false when nothing is left to run.
+  /// Blocks the calling thread, which runs no job, until `latch` is open. Simulation: runs jobs meanwhile,
+  /// and returns false when nothing is left to run.
   virtual bool wait(Latch& latch) = 0;
 };
 

@@ -57,13 +57,12 @@ class Job {
     void (*destroy)(void*) noexcept;
   };
   template <class F>
-  static constexpr Table kInlineTable = {
-      [](void* at) { (*static_cast<F*>(at))(); },
-      [](void* to, void* from) noexcept {
-        ::new (to) F(std::move(*static_cast<F*>(from)));
-        static_cast<F*>(from)->~F();
-      },
-      [](void* at) noexcept { static_cast<F*>(at)->~F(); }};
+  static constexpr Table kInlineTable = {[](void* at) { (*static_cast<F*>(at))(); },
+                                         [](void* to, void* from) noexcept {
+                                           ::new (to) F(std::move(*static_cast<F*>(from)));
+                                           static_cast<F*>(from)->~F();
+                                         },
+                                         [](void* at) noexcept { static_cast<F*>(at)->~F(); }};
   template <class F>
   static constexpr Table kHeapTable = {
       [](void* at) { (**static_cast<F**>(at))(); },

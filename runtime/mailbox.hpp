@@ -47,9 +47,9 @@ struct TypedEnvelope final : Envelope {
 
 }  // namespace detail
 
-/// Bounded by credit: `capacity` messages, and `reserved` more for urgent ones (cancel, stop, terminal). Urgent
-/// messages do not overtake: order per sender holds for both. The sender is the strand that runs, else the thread;
-/// each has one producer token, so order holds for a strand that changes threads.
+/// Bounded by credit: `capacity` messages, and `reserved` more for urgent ones (cancel, stop, terminal).
+/// Urgent messages do not overtake: order per sender holds for both. The sender is the strand that runs, else
+/// the thread; each has one producer token, so order holds for a strand that changes threads.
 class Mailbox : public std::enable_shared_from_this<Mailbox> {
  public:
   struct Options {

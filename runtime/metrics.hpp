@@ -1,68 +1,91 @@
 #pragma once
+// Counters, gauges and histograms by name and labels, written as Prometheus text.
+
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace helios::runtime {
 
-using Labels = std::map<std::string, std::string>;
-
+/// Goes up only. Any thread, relaxed atomics.
 class Counter {
  public:
-  void increment(std::uint64_t by = 1) noexcept { value_.fetch_add(by, std::memory_order_relaxed); }
+  void add(std::uint64_t n = 1) noexcept { value_.fetch_add(n, std::memory_order_relaxed); }
   std::uint64_t value() const noexcept { return value_.load(std::memory_order_relaxed); }
 
  private:
   std::atomic<std::uint64_t> value_{0};
 };
 
+/// Goes up and down.
 class Gauge {
  public:
   void set(double value) noexcept { value_.store(value, std::memory_order_relaxed); }
+  void add(double delta) noexcept {
+    double old = value_.load(std::memory_order_relaxed);
+    while (!value_.compare_exchange_weak(old, old + delta, std::memory_order_relaxed)) {
+    }
+  }
   double value() const noexcept { return value_.load(std::memory_order_relaxed); }
 
  private:
   std::atomic<double> value_{0};
 };
 
-/// Cumulative buckets, as Prometheus wants them. Bounds are upper bounds in the metric's unit, ascending.
+/// Counts observations by upper bound.
 class Histogram {
  public:
-  explicit Histogram(std::vector<double> bounds);
+  explicit Histogram(std::vector<double> upper_bounds);
   void observe(double value) noexcept;
-  std::uint64_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
-  double sum() const noexcept { return sum_.load(std::memory_order_relaxed); }
+  std::uint64_t count() const noexcept;
+  double sum() const noexcept { return sum_.value(); }
+  const std::vector<double>& bounds() const noexcept { return bounds_; }
+  /// Observations in bucket `index`, not cumulated; index == bounds().size() is above all bounds.
+  std::uint64_t bucket(std::size_t index) const noexcept;
 
  private:
-  friend class Registry;
-  const std::vector<double> bounds_;
-  std::vector<std::atomic<std::uint64_t>> buckets_;
-  std::atomic<std::uint64_t> count_{0};
-  std::atomic<double> sum_{0};
+  const std::vector<double> bounds_;  // ascending
+  std::unique_ptr<std::atomic<std::uint64_t>[]> buckets_;
+  Gauge sum_;
 };
 
-/// Every figure of the process by name and labels. References stay valid for the registry's life. The same name
-/// and labels give the same object.
+/// start, start * factor, ...: `count` upper bounds.
+std::vector<double> exponential_bounds(double start, double factor, std::size_t count);
+
+using Labels = std::vector<std::pair<std::string, std::string>>;
+
+/// The same name and labels give the same object, valid as long as the registry. Look them up once, not per
+/// event. At most kSeriesMax series: beyond, one nameless object per kind takes what is not kept (and the
+/// text says how many were refused). A name used with two kinds throws std::invalid_argument.
 class Registry {
  public:
+  static constexpr std::size_t kSeriesMax = 10'000;
+
   Registry();
   ~Registry();
-  Counter& counter(const std::string& name, const std::string& help, const Labels& labels = {});
-  Gauge& gauge(const std::string& name, const std::string& help, const Labels& labels = {});
-  Histogram& histogram(const std::string& name, const std::string& help, std::vector<double> bounds,
-                       const Labels& labels = {});
-  /// The exposition text format, families in name order.
+  Registry(const Registry&) = delete;
+  Registry& operator=(const Registry&) = delete;
+
+  Counter& counter(std::string_view name, Labels labels = {}, std::string_view help = {});
+  Gauge& gauge(std::string_view name, Labels labels = {}, std::string_view help = {});
+  Histogram& histogram(std::string_view name, std::vector<double> upper_bounds, Labels labels = {},
+                       std::string_view help = {});
+  /// A gauge read when the text is written; replaces an earlier one of the same name and labels.
+  void gauge_callback(std::string_view name, Labels labels, std::function<double()> read,
+                      std::string_view help = {});
+
+  /// Text exposition format 0.0.4, sorted by name.
   std::string prometheus_text() const;
 
  private:
-  struct Family;
-  Family& family(const std::string& name, const std::string& help, const char* type);
-  mutable std::mutex mutex_;
-  std::map<std::string, std::unique_ptr<Family>> families_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace helios::runtime

@@ -63,7 +63,8 @@ class OneShot final : public detail::OneShotBase {
  public:
   static std::shared_ptr<OneShot> create() { return std::make_shared<OneShot>(); }
 
-  /// Any thread, never blocks. The first value wins: false means that one was there and `value` was not taken.
+  /// Any thread, never blocks. The first value wins: false means that one was there and `value` was not
+  /// taken.
   bool set(T value) {
     const std::lock_guard lock(mutex_);
     if (set_) return false;
@@ -114,10 +115,11 @@ class OneShot final : public detail::OneShotBase {
   std::optional<T> value_;
 };
 
-/// Waits for a Result with a deadline and a token; whichever comes first is the value, the others are ignored.
-/// Errors of its own: deadline_exceeded, cancelled.
+/// Waits for a Result with a deadline and a token; whichever comes first is the value, the others are
+/// ignored. Errors of its own: deadline_exceeded, cancelled.
 template <class T>
-Task<Result<T>> wait_until(std::shared_ptr<OneShot<Result<T>>> state, TimePoint deadline, CancelToken cancel = {}) {
+Task<Result<T>> wait_until(std::shared_ptr<OneShot<Result<T>>> state, TimePoint deadline,
+                           CancelToken cancel = {}) {
   detail::TimerGuard timer(detail::require_executor("wait_until").root(), deadline, [state] {
     state->set(fail(Errc::deadline_exceeded, "no answer before the deadline"));
   });

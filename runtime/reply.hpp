@@ -9,9 +9,9 @@
 
 namespace helios::runtime {
 
-/// Travels as the member `reply` of a message. Move-only; answered by send or fail, or by Errc::dropped when it
-/// is destroyed. An answer after the asker's deadline goes nowhere. A default-constructed one (message by tell)
-/// swallows its answer.
+/// Travels as the member `reply` of a message. Move-only; answered by send or fail, or by Errc::dropped when
+/// it is destroyed. An answer after the asker's deadline goes nowhere. A default-constructed one (message by
+/// tell) swallows its answer.
 template <class T = void>
 class [[nodiscard]] Reply {
  public:

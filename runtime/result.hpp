@@ -29,20 +29,34 @@ enum class Errc : unsigned char {
 /// The code's sentence, for logs and protocol errors.
 constexpr std::string_view to_string(Errc code) noexcept {
   switch (code) {
-    case Errc::bad_request: return "bad request";
-    case Errc::too_long: return "too long";
-    case Errc::busy: return "busy";
-    case Errc::no_model: return "no such model";
-    case Errc::draining: return "draining";
-    case Errc::cancelled: return "cancelled";
-    case Errc::deadline_exceeded: return "deadline exceeded";
-    case Errc::dropped: return "the receiver went away";
-    case Errc::out_of_memory: return "out of memory";
-    case Errc::io_error: return "input/output error";
-    case Errc::bad_file: return "bad file";
-    case Errc::unsupported: return "unsupported";
-    case Errc::device_fault: return "device fault";
-    case Errc::internal: return "internal error";
+    case Errc::bad_request:
+      return "bad request";
+    case Errc::too_long:
+      return "too long";
+    case Errc::busy:
+      return "busy";
+    case Errc::no_model:
+      return "no such model";
+    case Errc::draining:
+      return "draining";
+    case Errc::cancelled:
+      return "cancelled";
+    case Errc::deadline_exceeded:
+      return "deadline exceeded";
+    case Errc::dropped:
+      return "the receiver went away";
+    case Errc::out_of_memory:
+      return "out of memory";
+    case Errc::io_error:
+      return "input/output error";
+    case Errc::bad_file:
+      return "bad file";
+    case Errc::unsupported:
+      return "unsupported";
+    case Errc::device_fault:
+      return "device fault";
+    case Errc::internal:
+      return "internal error";
   }
   return "unknown error";
 }
@@ -61,6 +75,8 @@ template <class T = void>
 using Result = boost::system::result<T, Error>;
 
 /// `return fail(Errc::bad_file, "...")` from any function that returns a Result.
-inline Error fail(Errc code, std::string message) { return Error{code, std::move(message)}; }
+inline Error fail(Errc code, std::string message) {
+  return Error{code, std::move(message)};
+}
 
 }  // namespace helios

@@ -11,8 +11,8 @@
 
 namespace helios::runtime {
 
-/// The same program with the same seed gives the same trace, byte for byte. Not thread-safe: everything happens
-/// on the thread that steps it.
+/// The same program with the same seed gives the same trace, byte for byte. Not thread-safe: everything
+/// happens on the thread that steps it.
 class SimExecutor final : public Executor {
  public:
   static constexpr std::uint64_t kDefaultStepLimit = 50'000'000;
@@ -31,7 +31,8 @@ class SimExecutor final : public Executor {
 
   /// Runs one job; with none runnable, virtual time moves to the next timer first. False: nothing is left.
   bool step();
-  /// Steps until nothing is left, timers included. Returns the steps; throws std::runtime_error over the limit.
+  /// Steps until nothing is left, timers included. Returns the steps; throws std::runtime_error over the
+  /// limit.
   std::uint64_t run_until_idle(std::uint64_t step_limit = kDefaultStepLimit);
   /// Runs what is runnable at the present virtual time; timers of the future stay.
   std::uint64_t run_ready(std::uint64_t step_limit = kDefaultStepLimit);

@@ -23,8 +23,8 @@ Task<> store_result(Task<T> task, std::optional<T>* out) {
 void run_blocking(Executor& executor, Task<> task);
 }  // namespace detail
 
-/// Runs `task` on a strand of its own over `executor` and blocks; not from a job of that executor. Rethrows the
-/// task's exception. Under simulation it steps; when nothing is left to run it throws std::logic_error.
+/// Runs `task` on a strand of its own over `executor` and blocks; not from a job of that executor. Rethrows
+/// the task's exception. Under simulation it steps; when nothing is left to run it throws std::logic_error.
 template <class T>
 T sync_wait(Executor& executor, Task<T> task) {
   if constexpr (std::is_void_v<T>) {

@@ -1,6 +1,6 @@
 #pragma once
-// A lazy coroutine. It starts when awaited, runs on the awaiter's executor, and ends in its awaiter by symmetric
-// transfer: chains of any length use no stack.
+// A lazy coroutine. It starts when awaited, runs on the awaiter's executor, and ends in its awaiter by
+// symmetric transfer: chains of any length use no stack.
 
 #include <coroutine>
 #include <exception>
@@ -60,10 +60,10 @@ struct TaskPromise<void> : TaskPromiseBase {
 
 }  // namespace detail
 
-/// Move-only owner of a coroutine that was not awaited yet, or is suspended. `co_await task` starts it and gives
-/// its result, once; an exception of the body comes out of the co_await. Destroying a suspended Task destroys its
-/// frame and everything it awaits; waits of this folder allow that on the executor they would resume on.
-/// Parameters of coroutines are taken by value.
+/// Move-only owner of a coroutine that was not awaited yet, or is suspended. `co_await task` starts it and
+/// gives its result, once; an exception of the body comes out of the co_await. Destroying a suspended Task
+/// destroys its frame and everything it awaits; waits of this folder allow that on the executor they would
+/// resume on. Parameters of coroutines are taken by value.
 template <class T>
 class [[nodiscard]] Task {
  public:

@@ -1,45 +1,76 @@
 #pragma once
+// What happened when, on one time line: a ring of events, written as Chrome/Perfetto JSON.
+
+#include <cstddef>
 #include <cstdint>
-#include <mutex>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "runtime/clock.hpp"
 #include "runtime/result.hpp"
 
 namespace helios::runtime {
 
-/// A ring of spans, written as Chrome/Perfetto JSON: actor messages, device copies and steps on one time line.
-/// Full, it forgets the oldest. Thread-safe; a span costs one short lock.
+using TrackId = int;
+
+/// Thread-safe. Keeps the newest `capacity` events. Passed by pointer; null means off.
 class Tracer {
  public:
-  using Track = std::uint32_t;
+  static constexpr std::size_t kDefaultCapacity = 1 << 17;
 
-  explicit Tracer(std::size_t capacity = std::size_t{1} << 18);
-  /// A named line of the picture, such as "stream/copy". The same name gives the same track.
-  Track track(const std::string& name);
-  /// `detail` becomes args.detail: "rows=16 layers=1-30".
-  void complete(Track track, std::string_view name, TimePoint start, TimePoint end, std::string_view detail = {});
-  void instant(Track track, std::string_view name, TimePoint at, std::string_view detail = {});
-  std::size_t size() const;
-  /// {"traceEvents": [...]}, microseconds from the first event. Errors: io_error.
+  /// `clock`: under simulation the executor's now.
+  explicit Tracer(std::size_t capacity = kDefaultCapacity, std::function<TimePoint()> clock = Clock::now);
+  ~Tracer();
+  Tracer(const Tracer&) = delete;
+  Tracer& operator=(const Tracer&) = delete;
+
+  /// The track of that name ("actor/Scheduler", "stream/copy"), made when new. The part before '/' groups
+  /// tracks.
+  TrackId track(std::string_view name);
+  /// `args`: the inside of a JSON object, as `"layer":3,"bytes":1024`; "" = none.
+  void complete(std::string_view name, TrackId track, TimePoint start, TimePoint end, std::string args = {},
+                std::string_view category = {});
+  void instant(std::string_view name, TrackId track, std::string args = {}, std::string_view category = {});
+  /// A line of values over time.
+  void counter(std::string_view name, TrackId track, double value);
+  TimePoint now() const;
+
+  std::size_t events() const;       // in the ring
+  std::uint64_t dropped() const;    // overwritten
+  std::string chrome_json() const;  // times in microseconds since the first event kept
   Result<void> write_chrome_json(const std::string& path) const;
-  std::string chrome_json() const;
 
  private:
-  struct Event {
-    std::string name, detail;
-    TimePoint start, end;
-    Track track;
-    bool instant;
-  };
-  void add(Event event);
-  const std::size_t capacity_;
-  mutable std::mutex mutex_;
-  std::vector<Event> ring_;
-  std::size_t next_ = 0;  // where the next one goes once the ring is full
-  std::vector<std::string> tracks_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// From construction to destruction, on one track. A null tracer costs one test.
+class TraceSpan {
+ public:
+  TraceSpan(Tracer* tracer, std::string_view category, std::string_view name, TrackId track)
+      : tracer_(tracer), track_(track) {
+    if (tracer_ == nullptr) return;
+    category_ = category;
+    name_ = name;
+    start_ = tracer_->now();
+  }
+  ~TraceSpan() {
+    if (tracer_ != nullptr)
+      tracer_->complete(name_, track_, start_, tracer_->now(), std::move(args_), category_);
+  }
+  TraceSpan(const TraceSpan&) = delete;
+  TraceSpan& operator=(const TraceSpan&) = delete;
+  /// As Tracer::complete's.
+  void args(std::string args) { args_ = std::move(args); }
+
+ private:
+  Tracer* tracer_;
+  TrackId track_;
+  std::string category_, name_, args_;
+  TimePoint start_{};
 };
 
 }  // namespace helios::runtime

@@ -1,6 +1,6 @@
 #pragma once
-// How a suspended coroutine is resumed from anywhere: at most once, on its own strand, and never after its frame
-// is gone. Every awaiter of the runtime holds one.
+// How a suspended coroutine is resumed from anywhere: at most once, on its own strand, and never after its
+// frame is gone. Every awaiter of the runtime holds one.
 
 #include <atomic>
 #include <cassert>
