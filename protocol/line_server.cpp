@@ -17,6 +17,8 @@
 #include <thread>
 #include <utility>
 
+#include "runtime/sync_wait.hpp"
+
 namespace helios::protocol {
 
 namespace {
@@ -30,7 +32,7 @@ constexpr std::size_t kMaxKeyBytes = 256;
 constexpr auto kLinger = std::chrono::seconds(1);  // for the peer to read a last line before the socket goes
 constexpr auto kAcceptPause =
     std::chrono::milliseconds(100);  // after a failed accept, such as out of descriptors
-constexpr auto kModelsDeadline = std::chrono::seconds(5);
+constexpr runtime::Duration kModelsDeadline = std::chrono::seconds(5);
 
 /// Small frames must leave at once, and a peer that vanished without a word must be found.
 void set_options(tcp::socket& socket) {
@@ -61,15 +63,13 @@ Result<std::vector<std::string>> split_keys(std::string_view text) {
 }
 
 /// For INFO; none when Router does not answer in time.
-std::vector<std::string> model_names(actors::RouterAddress& router, runtime::Executor& executor) {
-  auto [reply, answer] = runtime::make_reply<actors::Stats>();
+runtime::Task<std::vector<std::string>> model_names(actors::RouterAddress router) {
   std::vector<std::string> names;
-  if (!router.tell(actors::GetStats{std::move(reply)})) return names;
-  executor.drive([&answer = answer] { return answer.ready(); }, kModelsDeadline);
-  const std::optional<Result<actors::Stats>> stats = answer.try_get();
-  if (!stats || !*stats) return names;
-  for (const actors::ModelStats& model : (*stats)->models) names.push_back(model.name);
-  return names;
+  actors::GetStats message;
+  const Result<actors::Stats> stats = co_await router.ask(std::move(message), kModelsDeadline);
+  if (!stats) co_return names;
+  for (const actors::ModelStats& model : stats->models) names.push_back(model.name);
+  co_return names;
 }
 
 /// One socket and its session. The socket is touched on the I/O thread only, the session on its strand only;
@@ -126,7 +126,7 @@ class Connection final : public ByteSink, public std::enable_shared_from_this<Co
  private:
   template <class Call>
   void on_session(Call call) {
-    session_->strand()->post([self = shared_from_this(), call] { call(*self->session_); });
+    session_->strand().post([self = shared_from_this(), call] { call(*self->session_); });
   }
 
   void read() {
@@ -316,15 +316,16 @@ Result<std::unique_ptr<LineServer>> LineServer::start(LineServerOptions options,
   }
   auto impl = std::make_unique<Impl>(std::move(options), std::move(router), system.executor());
   if (metrics != nullptr) {
-    impl->open_gauge = &metrics->gauge("helios_line_connections", "Open line-protocol connections");
-    impl->accepted_counter = &metrics->counter("helios_line_connections_total", "Connections accepted");
+    impl->open_gauge = &metrics->gauge("helios_line_connections", {}, "Open line-protocol connections");
+    impl->accepted_counter = &metrics->counter("helios_line_connections_total", {}, "Connections accepted");
     impl->refused_counter =
-        &metrics->counter("helios_line_connections_refused_total", "Connections over the cap");
-    impl->metrics.commands = &metrics->counter("helios_line_commands_total", "Commands read");
-    impl->metrics.faults = &metrics->counter("helios_line_faults_total", "Lines that are no command");
+        &metrics->counter("helios_line_connections_refused_total", {}, "Connections over the cap");
+    impl->metrics.commands = &metrics->counter("helios_line_commands_total", {}, "Commands read");
+    impl->metrics.faults = &metrics->counter("helios_line_faults_total", {}, "Lines that are no command");
     impl->metrics.slow_readers =
-        &metrics->counter("helios_line_slow_readers_total", "Connections closed: unread output");
-    impl->metrics.foreign = &metrics->counter("helios_line_foreign_total", "Connections closed: HTTP or TLS");
+        &metrics->counter("helios_line_slow_readers_total", {}, "Connections closed: unread output");
+    impl->metrics.foreign =
+        &metrics->counter("helios_line_foreign_total", {}, "Connections closed: HTTP or TLS");
   }
   const tcp::endpoint endpoint(address, impl->options.port);
   impl->acceptor.open(endpoint.protocol(), error);
@@ -337,7 +338,7 @@ Result<std::unique_ptr<LineServer>> LineServer::start(LineServerOptions options,
   }
   impl->port = impl->acceptor.local_endpoint(error).port();
   if (impl->options.session.models.empty()) {
-    impl->options.session.models = model_names(impl->router, impl->executor);
+    impl->options.session.models = runtime::sync_wait(impl->executor, model_names(impl->router));
   }
   impl->accept();
   impl->thread = std::thread([&io = impl->io] { io.run(); });

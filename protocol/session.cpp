@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <coroutine>
 #include <utility>
 #include <variant>
 
@@ -30,15 +29,6 @@ double seconds(std::chrono::milliseconds time) {
 
 }  // namespace
 
-/// Suspends a stream's pump until the writer has taken its frames off, or the connection ends.
-struct Session::Room {
-  Live& live;
-  runtime::WaiterHandle waiter;
-  bool await_ready() const noexcept { return false; }
-  void await_suspend(std::coroutine_handle<> pump) { live.waiting = waiter.arm(pump); }
-  void await_resume() noexcept { live.waiting.reset(); }
-};
-
 Session::Session(SessionOptions options, actors::RouterAddress router, runtime::Executor& executor,
                  ByteSink& sink, std::string peer, SessionMetrics metrics)
     : options_(std::move(options)),
@@ -51,7 +41,7 @@ Session::Session(SessionOptions options, actors::RouterAddress router, runtime::
       writer_(options_.writer),
       auth_tries_left_(options_.auth_tries),
       authenticated_(options_.keys.empty()),
-      strand_(runtime::Strand::create(executor)),
+      strand_(executor),
       scope_(strand_) {
   parser_.allow_payloads(authenticated_);
 }
@@ -122,7 +112,7 @@ void Session::stop() {
   for (auto& [tag, live] : live_) {
     if (live.stream) live.stream->abandon();  // also ends a request whose admission is still on its way
   }
-  scope_.clear();
+  scope_.destroy_children();
   live_.clear();
   pending_ = 0;
   report_done();
@@ -245,7 +235,7 @@ void Session::on_gen(const Line& line) {
   Live live;
   live.stream = actors::TokenStream::create(options_.stream_bytes);
   live_.emplace(tag, std::move(live));
-  scope_.spawn(generate(tag, std::move(*command)));
+  spawn(generate(tag, std::move(*command)));
 }
 
 void Session::on_cancel(const Line& line) {
@@ -277,7 +267,7 @@ void Session::on_load(const Line& line) {
   }
   if (!layer) return refuse(tag, Error{Errc::bad_request, "LOAD needs layer=E, the deepest layer to run"});
   live_.emplace(tag, Live{});
-  scope_.spawn(load(tag, std::move(model), *layer));
+  spawn(load(tag, std::move(model), *layer));
 }
 
 void Session::on_stats(const Line& line) {
@@ -289,7 +279,7 @@ void Session::on_stats(const Line& line) {
     return refuse("-", Error{Errc::busy, "too many unfinished commands of this connection"});
   }
   ++pending_;
-  scope_.spawn(stats(tag));
+  spawn(stats(tag));
 }
 
 // ---------------------------------------------------------------------------------------------------------------
@@ -314,7 +304,11 @@ runtime::Task<> Session::generate(std::string tag, GenerateCommand command) {
   arm();
   if (live.cancel_wanted) cancel(live);
   for (;;) {
-    while (!has_room(tag)) co_await Room{live, {}};
+    while (!has_room(tag)) {
+      live.waiting = runtime::OneShot<bool>::create();
+      co_await live.waiting->wait();
+      live.waiting.reset();
+    }
     std::optional<actors::StreamEvent> event = co_await stream->next();
     const bool silent = ending_ || closed_;  // the request is cancelled; its terminal event is still awaited
     if (auto* chunk = event ? std::get_if<actors::TextChunk>(&*event) : nullptr) {
@@ -367,12 +361,19 @@ runtime::Task<> Session::stats(std::string tag) {
   arm();
 }
 
+/// Cannot be refused: live_requests is far below the scope's bound, and the scope closes after the session.
+void Session::spawn(runtime::Task<> task) {
+  if (const Result<void> spawned = scope_.spawn(std::move(task)); !spawned) {
+    spdlog::error("{}: {}", peer_, spawned.error().message);
+  }
+}
+
 /// Once per request: the router knows it by an id, and its place in `live_` stays until its Finish came back.
 void Session::cancel(Live& live) {
   live.cancel_wanted = true;
   if (live.cancel_sent || live.id == 0 || !live.stream) return;
   live.cancel_sent = true;
-  if (!router_.tell_urgent(actors::Cancel{live.id})) scope_.spawn(send_cancel(live.id, live.stream));
+  if (!router_.tell_urgent(actors::Cancel{live.id})) spawn(send_cancel(live.id, live.stream));
 }
 
 /// The reserved place was taken: wait for room. A router that is gone cancels nothing, so the writer is told
@@ -398,8 +399,8 @@ void Session::forget(const std::string& tag) {
 /// Once, by a job of its own, so that no command's frame is on the stack.
 void Session::report_done() {
   if (!closed_ || !idle() || std::exchange(done_, true)) return;
-  strand_->post([self = shared_from_this()] {
-    self->scope_.clear();
+  strand_.post([self = shared_from_this()] {
+    self->scope_.destroy_children();
     self->sink_.done();
   });
 }
@@ -414,7 +415,7 @@ bool Session::has_room(std::string_view tag) const {
 
 void Session::wake_waiting() {
   for (auto& [tag, live] : live_) {
-    if (live.waiting && has_room(tag)) live.waiting->wake();
+    if (live.waiting && has_room(tag)) live.waiting->set(true);
   }
 }
 
@@ -475,7 +476,7 @@ void Session::arm() {
   if (!next || (timer_ != 0 && timer_at_ <= *next)) return;
   if (timer_ != 0) executor_.cancel_timer(timer_);
   timer_at_ = *next;
-  timer_ = strand_->post_at(*next, [weak = weak_from_this()] {
+  timer_ = strand_.post_at(*next, [weak = weak_from_this()] {
     if (const std::shared_ptr<Session> self = weak.lock()) self->on_timer();
   });
 }

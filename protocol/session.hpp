@@ -21,9 +21,9 @@
 #include "runtime/clock.hpp"
 #include "runtime/executor.hpp"
 #include "runtime/metrics.hpp"
+#include "runtime/one_shot.hpp"
 #include "runtime/strand.hpp"
 #include "runtime/task.hpp"
-#include "runtime/waiter.hpp"
 
 namespace helios::protocol {
 
@@ -78,7 +78,7 @@ class Session : public std::enable_shared_from_this<Session> {
           std::string peer, SessionMetrics metrics = {});
   ~Session();
 
-  const std::shared_ptr<runtime::Strand>& strand() const { return strand_; }
+  runtime::Strand& strand() { return strand_; }
 
   void start();  // greets
   void received(std::string_view bytes);
@@ -100,9 +100,8 @@ class Session : public std::enable_shared_from_this<Session> {
     actors::RequestId id = 0;                     // 0 until admitted
     bool cancel_wanted = false;
     bool cancel_sent = false;
-    std::shared_ptr<runtime::Waiter> waiting;  // its pump, when the writer has no room
+    std::shared_ptr<runtime::OneShot<bool>> waiting;  // set wakes its pump, which found no room in the writer
   };
-  struct Room;  // awaits room in the writer
 
   void handle(Line line);
   void handle(const Fault& fault);
@@ -119,6 +118,7 @@ class Session : public std::enable_shared_from_this<Session> {
   runtime::Task<> stats(std::string tag);
   runtime::Task<> send_cancel(actors::RequestId id, std::shared_ptr<actors::TokenStream> stream);
 
+  void spawn(runtime::Task<> task);
   void cancel(Live& live);
   void cancel_all();
   void forget(const std::string& tag);
@@ -156,7 +156,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Time started_{}, last_input_{}, line_started_{}, write_started_{};
   runtime::TimerId timer_ = 0;  // 0: none
   Time timer_at_{};
-  std::shared_ptr<runtime::Strand> strand_;
+  runtime::Strand strand_;
   runtime::AsyncScope scope_;  // last, so destroyed first: its tasks use the members above
 };
 

@@ -89,12 +89,15 @@ TEST_CASE("ReplyWriter: room, reuse of a tag, a stream's end", "[protocol]") {
   writer.token("a", "after the end");  // nothing follows a stream's end
   writer.end("a", "stop");
   writer.fail("a", "INTERNAL", "x");
+  CHECK(writer.holds("a"));
+  const std::string all = writer.take(1 << 20);
+  CHECK(all.find("after the end") == std::string::npos);
+  CHECK(all.ends_with("END a stop\r\n"));
+  CHECK_FALSE(writer.holds("a"));
   writer.open("a");
   writer.token("a", "again");
   writer.fail("a", "INTERNAL", "device fault");
-  const std::string all = writer.take(1 << 20);
-  CHECK(all.find("after the end") == std::string::npos);
-  CHECK(all.ends_with("END a stop\r\nACK a\r\nTOK a 1 5\r\nagain\r\nERR a INTERNAL device fault\r\n"));
+  CHECK(writer.take(1 << 20) == "ACK a\r\nTOK a 1 5\r\nagain\r\nERR a INTERNAL device fault\r\n");
   CHECK(writer.has_room("a"));
   for (int i = 0; i < 5; ++i) writer.pong("xxxxxxxx");
   CHECK(writer.overflowed());
