@@ -15,20 +15,19 @@
 namespace helios {
 
 struct EngineOptions {
-  std::string model;   // GGUF file
-  std::string exits;   // *.exits.safetensors with trained exit heads; "" = the model's own norm and head
-  int exit_layer = 0;  // run and hold layers 1..exit_layer only; 0 = all
-  std::string policy;  // "full" or "greedy"; "" = greedy below full depth, else full
-  std::uint64_t memory_bytes =
-      0;            // weights, caches and workspace together; 0 = 60% of the RAM that is free now
-  int threads = 0;  // for compute; 0 = one per core this process may use
+  std::string model{};   // GGUF file
+  std::string exits{};   // *.exits.safetensors with trained exit heads; "" = the model's own norm and head
+  int exit_layer = 0;    // run and hold layers 1..exit_layer only; 0 = all
+  std::string policy{};  // "full" or "greedy"; "" = greedy below full depth, else full
+  std::uint64_t memory_bytes = 0;  // weights, caches, workspace; 0 = 60% of the RAM that is free now
+  int threads = 0;                 // for compute; 0 = one per core this process may use
 };
 
 struct GenerateOptions {
   int max_tokens = 256;
-  float temperature = 0;          // 0 takes the likeliest token
-  std::uint64_t seed = 0;         // the same seed gives the same text whatever else the engine runs
-  std::vector<std::string> stop;  // ends before any of these
+  float temperature = 0;            // 0 takes the likeliest token
+  std::uint64_t seed = 0;           // the same seed gives the same text whatever else the engine runs
+  std::vector<std::string> stop{};  // ends before any of these
   bool raw = false;    // continue the text as it is, instead of as one user turn of the chat template
   int exit_layer = 0;  // for this answer, of the resident layers; 0 = the engine's
 };

@@ -32,4 +32,5 @@ install(FILES "${CMAKE_BINARY_DIR}/helios-config.cmake" "${CMAKE_BINARY_DIR}/hel
 
 if(HELIOS_TESTS)
   add_subdirectory(test/embedding)
+  add_subdirectory(test/tools)
 endif()
