@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include "actors/metric_bounds.hpp"
 
 #include <algorithm>
 
@@ -34,11 +35,11 @@ struct LayerLoader::Meters {
 LayerLoader::LayerLoader(LayerLoaderOptions options) : options_(std::move(options)) {
   if (runtime::Registry* m = options_.metrics) {
     const runtime::Labels labels{{"model_name", options_.model_name}};
-    meters_ = std::make_unique<Meters>(
-        Meters{m->counter("helios_layers_loaded_total", "Layers brought onto the device", labels),
-               m->counter("helios_layer_bytes_loaded_total", "Bytes of these layers in the file", labels),
-               m->counter("helios_layer_load_failures_total", "Loads that failed or were cancelled", labels),
-               m->histogram("helios_layer_load_seconds", "Time of one layer's load", labels)});
+    meters_ = std::make_unique<Meters>(Meters{
+        m->counter("helios_layers_loaded_total", labels, "Layers brought onto the device"),
+        m->counter("helios_layer_bytes_loaded_total", labels, "Bytes of these layers in the file"),
+        m->counter("helios_layer_load_failures_total", labels, "Loads that failed or were cancelled"),
+        m->histogram("helios_layer_load_seconds", seconds_bounds(), labels, "Time of one layer's load")});
   }
 }
 
@@ -84,7 +85,7 @@ runtime::Task<> LayerLoader::fly(std::shared_ptr<Flight> flight) {
   while (flight != nullptr) {
     const LayersLoaded loaded = co_await load(flight);
     for (auto& reply : flight->replies) reply.send(loaded);
-    if (loaded.error && meters_) meters_->failures.increment();
+    if (loaded.error && meters_) meters_->failures.add(1);
     std::erase(flights_, flight);
     flight = flights_.empty() ? nullptr : flights_.front();
   }
@@ -103,7 +104,7 @@ runtime::Task<LayersLoaded> LayerLoader::load(std::shared_ptr<Flight> flight) {
     auto started = model::start_load_globals(*options_.device, options_.file, flight->cancel);
     if (!started) co_return ended(started.error());
     const Result<void> done =
-        co_await started->copy.event().completed(*strand(), begin + options_.layer_deadline);
+        co_await started->copy.event().completed(executor(), begin + options_.layer_deadline);
     if (!done) co_return ended(done.error());
     total.bytes += started->copy.bytes();
     GlobalsReady ready{std::move(started->weights), now() - begin};
@@ -121,13 +122,13 @@ runtime::Task<LayersLoaded> LayerLoader::load(std::shared_ptr<Flight> flight) {
     auto started = model::start_load_layer(*options_.device, options_.file, layer, flight->cancel);
     if (!started) co_return ended(started.error());
     const Result<void> done =
-        co_await started->copy.event().completed(*strand(), start + options_.layer_deadline);
+        co_await started->copy.event().completed(executor(), start + options_.layer_deadline);
     if (!done) co_return ended(done.error());
     const runtime::TimePoint end = now();
     const std::size_t bytes = started->copy.bytes();
     total.bytes += bytes;
     if (meters_) {
-      meters_->layers.increment();
+      meters_->layers.add(1);
       meters_->bytes.add(bytes);
       meters_->layer_seconds.observe(seconds_of(end - start));
     }

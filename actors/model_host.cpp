@@ -27,7 +27,9 @@ ModelHost::ModelHost(ModelHostOptions options, std::unique_ptr<model::Transforme
       depth_(options_.exit_layer),
       wanted_(options_.exit_layer),
       layer_load_ms_(static_cast<std::size_t>(options_.file->config().layers), 0.0),
-      layer_bytes_(layer_load_ms_.size(), 0) {}
+      layer_bytes_(layer_load_ms_.size(), 0) {
+  if (options_.tracer != nullptr) trace_track_ = options_.tracer->track("steps/" + options_.model_name);
+}
 
 ModelHost::~ModelHost() = default;
 
@@ -300,15 +302,16 @@ runtime::Task<> ModelHost::run_step(RunStep msg) {
   if (!event) {
     report.status = event.error();
   } else {
-    report.status = co_await event->completed(*strand(), start + options_.step_deadline);
+    report.status = co_await event->completed(executor(), start + options_.step_deadline);
   }
   const runtime::TimePoint end = now();
   report.took = end - start;
   ++steps_;
   if (options_.tracer != nullptr) {
-    options_.tracer->complete(
-        "step", "actor/ModelHost", start, end,
-        fmt::format("{{\"rows\":{},\"outputs\":{}}}", msg.plan.rows.size(), msg.plan.outputs.size()));
+    options_.tracer->complete("step", trace_track_, start, end,
+                              fmt::format("\"rows\":{},\"outputs\":{},\"layers\":{}", msg.plan.rows.size(),
+                                          msg.plan.outputs.size(), msg.layers_in_use),
+                              "step");
   }
   if (report.status) {
     const auto results = transformer_->results();

@@ -100,6 +100,7 @@ class ModelHost final : public runtime::Actor<ModelHost, WireHost, Admit, Cancel
   std::vector<double> layer_load_ms_;
   std::vector<std::size_t> layer_bytes_;
   std::uint64_t steps_ = 0;
+  runtime::TrackId trace_track_ = 0;
 };
 
 }  // namespace helios::actors

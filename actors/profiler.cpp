@@ -18,10 +18,10 @@ Profiler::Profiler(ProfilerOptions options)
   if (runtime::Registry* m = options_.metrics) {
     const runtime::Labels labels{{"model_name", options_.model_name}};
     meters_ = std::make_unique<Meters>(Meters{
-        m->gauge("helios_breach_rate", "Share of tokens below their threshold in the window, 0..1", labels),
-        m->gauge("helios_exit_layer", "Layers that new unpinned tokens run", labels),
-        m->counter("helios_breaches_total", "Tokens below the confidence threshold of their exit", labels),
-        m->counter("helios_deepen_decisions_total", "Times the breach counter led to a load", labels)});
+        m->gauge("helios_breach_rate", labels, "Share of tokens below their threshold in the window, 0..1"),
+        m->gauge("helios_exit_layer", labels, "Layers that new unpinned tokens run"),
+        m->counter("helios_breaches_total", labels, "Tokens below the confidence threshold of their exit"),
+        m->counter("helios_deepen_decisions_total", labels, "Times the breach counter led to a load")});
   }
 }
 
@@ -39,7 +39,7 @@ runtime::Task<> Profiler::on(StepSummary msg) {
     // A row that has not moved yet says nothing about the depth that serves now.
     if (!token.counts || token.depth != depth_) continue;
     window_.add(token.breach, msg.running);
-    if (token.breach && meters_) meters_->breaches.increment();
+    if (token.breach && meters_) meters_->breaches.add(1);
   }
   if (meters_) meters_->breach_rate.set(window_.rate());
   if (!options_.adaptive || deciding_ || !wire_ || !window_.tripped()) co_return;
@@ -49,7 +49,7 @@ runtime::Task<> Profiler::on(StepSummary msg) {
   if (!policy::may_decide(options_.residency, tokens_since_, now - decided_at_, last_load_time_)) co_return;
   spdlog::info("profiler model={} decision=deepen from={} to={} breach_rate={:.2f} window={} limit={:.2f}",
                options_.model_name, depth_, *next, window_.rate(), window_.window(), options_.breach_max);
-  if (meters_) meters_->decisions.increment();
+  if (meters_) meters_->decisions.add(1);
   window_.reset();
   tokens_since_ = 0;
   decided_at_ = now;

@@ -28,26 +28,21 @@ struct Router::Meters {
   runtime::Histogram& prompt_tokens;
 };
 
-Router::Router(RouterOptions options) : options_(std::move(options)) {
+Router::Router(RouterOptions options) : options_(std::move(options)), started_(now()) {
   for (const Route& route : options_.routes)
     states_.push_back({route.name, route.first_depth, 0, false, std::nullopt});
   if (runtime::Registry* m = options_.metrics) {
     meters_ = std::make_unique<Meters>(
-        Meters{m->gauge("helios_live_requests", "Requests accepted and not ended", {}),
-               m->gauge("helios_live_prompt_tokens", "Their prompt tokens", {}),
-               m->counter("helios_requests_accepted_total", "Requests accepted", {}),
-               m->counter("helios_requests_refused_total", "Requests refused with an error", {}),
-               m->histogram("helios_request_prompt_tokens", "Prompt tokens of accepted requests",
-                            kTokenBuckets, {})});
+        Meters{m->gauge("helios_live_requests", {}, "Requests accepted and not ended"),
+               m->gauge("helios_live_prompt_tokens", {}, "Their prompt tokens"),
+               m->counter("helios_requests_accepted_total", {}, "Requests accepted"),
+               m->counter("helios_requests_refused_total", {}, "Requests refused with an error"),
+               m->histogram("helios_request_prompt_tokens", runtime::exponential_bounds(1, 2, 17), {},
+                            "Prompt tokens of accepted requests")});
   }
 }
 
 Router::~Router() = default;
-
-runtime::Task<> Router::on_start() {
-  started_ = now();
-  co_return;
-}
 
 Result<std::size_t> Router::route_of(const std::string& model) const {
   if (model.empty() || model == "default") return std::size_t{0};
@@ -66,7 +61,7 @@ policy::Load Router::load() const {
 runtime::Task<> Router::on(Submit msg) {
   const runtime::TimePoint received = now();
   auto refuse = [&](Error error) {
-    if (meters_) meters_->refused.increment();
+    if (meters_) meters_->refused.add(1);
     msg.reply.fail(std::move(error));
   };
   if (draining_) {
@@ -111,7 +106,7 @@ runtime::Task<> Router::admit(Submit msg, RequestId id, std::size_t route_index,
                               runtime::TimePoint received) {
   const Route& route = options_.routes[route_index];
   auto refuse = [&](Error error) {
-    if (meters_) meters_->refused.increment();
+    if (meters_) meters_->refused.add(1);
     forget(id);
     msg.reply.fail(std::move(error));
   };
@@ -157,16 +152,23 @@ runtime::Task<> Router::admit(Submit msg, RequestId id, std::size_t route_index,
   admit.label = std::move(msg.request.label);
   admit.stream = msg.stream;
   admit.received = received;
-  Result<Admitted> admitted = co_await route.host.ask(std::move(admit), runtime::TimePoint::max());
+  Result<Admitted> admitted = co_await route.host.ask(std::move(admit), runtime::kNever);
   if (!admitted) {
     refuse(admitted.error());
     co_return;
   }
   if (meters_) {
-    meters_->accepted.increment();
+    meters_->accepted.add(1);
     meters_->prompt_tokens.observe(static_cast<double>(prompt_tokens));
   }
-  msg.reply.send(Accepted{id, static_cast<int>(prompt_tokens)});
+  if (!msg.reply.send(Accepted{id, static_cast<int>(prompt_tokens)})) {
+    // Whoever asked has given up: nobody would read the answer or cancel it.
+    const auto it = live_.find(id);
+    if (it == live_.end()) co_return;  // it has ended already
+    it->second.cancelled = true;
+    Cancel cancel{id};
+    (void)route.host.tell_urgent(cancel);
+  }
 }
 
 runtime::Task<> Router::on(Cancel msg) {
@@ -282,7 +284,7 @@ runtime::Task<> Router::on(Drain msg) {
 runtime::Task<> Router::drain(Drain msg) {
   const runtime::CancelToken stop = scope().token();
   while (!live_.empty() && now() < msg.deadline) {
-    (void)co_await runtime::sleep_until(std::min(msg.deadline, now() + kDrainPoll), stop);
+    (void)co_await runtime::sleep_until(executor(), std::min(msg.deadline, now() + kDrainPoll), stop);
     if (stop.cancelled()) co_return;  // the reply says dropped
   }
   for (auto& [id, live] : live_) {
@@ -293,7 +295,7 @@ runtime::Task<> Router::drain(Drain msg) {
   }
   const runtime::TimePoint give_up = now() + kCancelGrace;
   while (!live_.empty() && now() < give_up) {
-    (void)co_await runtime::sleep_until(now() + kDrainPoll, stop);
+    (void)co_await runtime::sleep_until(executor(), now() + kDrainPoll, stop);
     if (stop.cancelled()) co_return;
   }
   spdlog::info("router drained: {} finished, {} cancelled, {} left", drained_finished_, drained_cancelled_,

@@ -39,7 +39,6 @@ class Router final : public runtime::Actor<Router, Submit, Cancel, SetDepth, Get
   explicit Router(RouterOptions options);
   ~Router();
 
-  runtime::Task<> on_start();
   runtime::Task<> on(Submit msg);
   runtime::Task<> on(Cancel msg);
   runtime::Task<> on(SetDepth msg);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include "actors/metric_bounds.hpp"
 
 #include <algorithm>
 
@@ -63,19 +64,19 @@ Scheduler::Scheduler(SchedulerOptions options, std::shared_ptr<model::KvCache> c
   if (runtime::Registry* m = options_.metrics) {
     const runtime::Labels labels{{"model_name", options_.model_name}};
     meters_ = std::make_unique<Meters>(
-        Meters{m->gauge("helios_num_requests_running", "Sequences that prefill or decode", labels),
-               m->gauge("helios_num_requests_waiting", "Accepted requests that wait for room", labels),
-               m->gauge("helios_kv_cache_usage_perc", "Share of KV blocks in use, 0..1", labels),
-               m->counter("helios_prompt_tokens_total", "Prompt tokens prefilled, each once", labels),
-               m->counter("helios_generation_tokens_total", "Tokens sampled", labels),
-               m->counter("helios_steps_total", "Steps run", labels),
-               m->counter("helios_preemptions_total",
-                          "Sequences that gave their blocks back and were prefilled again", labels),
-               m->counter("helios_catch_up_rows_total",
-                          "Rows whose deeper layers were filled from stored residual rows", labels),
-               m->counter("helios_step_overruns_total",
-                          "Steps with decode rows that took longer than the stretch bound", labels),
-               m->histogram("helios_step_seconds", "Time of one step", labels)});
+        Meters{m->gauge("helios_num_requests_running", labels, "Sequences that prefill or decode"),
+               m->gauge("helios_num_requests_waiting", labels, "Accepted requests that wait for room"),
+               m->gauge("helios_kv_cache_usage_perc", labels, "Share of KV blocks in use, 0..1"),
+               m->counter("helios_prompt_tokens_total", labels, "Prompt tokens prefilled, each once"),
+               m->counter("helios_generation_tokens_total", labels, "Tokens sampled"),
+               m->counter("helios_steps_total", labels, "Steps run"),
+               m->counter("helios_preemptions_total", labels,
+                          "Sequences that gave their blocks back and were prefilled again"),
+               m->counter("helios_catch_up_rows_total", labels,
+                          "Rows whose deeper layers were filled from stored residual rows"),
+               m->counter("helios_step_overruns_total", labels,
+                          "Steps with decode rows that took longer than the stretch bound"),
+               m->histogram("helios_step_seconds", seconds_bounds(), labels, "Time of one step")});
   }
 }
 
@@ -206,7 +207,7 @@ void Scheduler::preempt(Request& request) {
     request.depth = request.target;  // it is prefilled again from ids: at any depth
   request.target = 0;
   ++stats_.preemptions;
-  if (meters_) meters_->preemptions.increment();
+  if (meters_) meters_->preemptions.add(1);
   const auto it = std::find_if(running_.begin(), running_.end(),
                                [&](const std::unique_ptr<Request>& r) { return r.get() == &request; });
   std::unique_ptr<Request> owned = std::move(*it);
@@ -345,6 +346,7 @@ runtime::Task<> Scheduler::pump() {
     RunStep run = build_plan(step);
     if (!run.plan.rows.empty()) {
       step_work_ = step.work;
+      step_bound_seconds_ = time_model_.trained() ? options_.stretch_max * step.decode_seconds : 0;
       credit_ = false;
       reported_in_use_ = run.layers_in_use;
       Result<void> sent = co_await wire_->host.send(std::move(run));
@@ -442,8 +444,9 @@ void Scheduler::take_results(StepReport& report) {
     time_model_.observe(step_work_, std::max(seconds_of(report.took), 1e-9));
     ++stats_.steps;
     if (meters_) {
-      meters_->steps.increment();
+      meters_->steps.add(1);
       meters_->step_seconds.observe(seconds_of(report.took));
+      if (step_bound_seconds_ > 0 && seconds_of(report.took) > step_bound_seconds_) meters_->overruns.add(1);
     }
   }
   StepSummary summary;
@@ -458,7 +461,7 @@ void Scheduler::take_results(StepReport& report) {
     }
     request.caught_up += entry.share.catch_up;
     if (meters_ && entry.share.catch_up > 0)
-      meters_->catch_up_rows.add(static_cast<double>(entry.share.catch_up));
+      meters_->catch_up_rows.add(static_cast<std::uint64_t>(entry.share.catch_up));
     if (entry.share.deepen) {
       request.depth = request.target;
       request.target = 0;
@@ -467,7 +470,7 @@ void Scheduler::take_results(StepReport& report) {
     const int prefilled = std::clamp(request.prompt_tokens - request.position, 0, entry.share.rows);
     if (request.generated() == 0 && prefilled > 0) {
       stats_.prompt_tokens += static_cast<std::uint64_t>(prefilled);
-      if (meters_) meters_->prompt_tokens.add(prefilled);
+      if (meters_) meters_->prompt_tokens.add(static_cast<std::uint64_t>(prefilled));
     }
     request.position += entry.share.rows;
     if (entry.output < 0 || request.ended) continue;  // a cancelled request's last token is not counted
@@ -495,7 +498,7 @@ void Scheduler::take_results(StepReport& report) {
         {.depth = request.depth, .counts = request.follows && request.depth < layers, .breach = breach});
     request.tokens.push_back(result.token);
     ++stats_.completion_tokens;
-    if (meters_) meters_->generation_tokens.increment();
+    if (meters_) meters_->generation_tokens.add(1);
     if (token.stop_token) {
       end(request, FinishReason::stop);
     } else if (request.generated() >= request.sampling.max_tokens) {

@@ -88,6 +88,7 @@ class Scheduler final : public runtime::Actor<Scheduler, WireScheduler, Enqueue,
 
   policy::StepTimeModel time_model_;
   policy::StepWork step_work_;
+  double step_bound_seconds_ = 0;  // 0: no decode rows, or nothing to predict with
   StepText text_;
   bool credit_ = true;
   bool stopped_ = false;
@@ -95,7 +96,6 @@ class Scheduler final : public runtime::Actor<Scheduler, WireScheduler, Enqueue,
   int resident_ = 0;
   int starved_steps_ = 0;
   int reported_in_use_ = 0;
-  int context_hint_ = 0;
   std::optional<Error> broken_;
   std::uint64_t next_order_ = 1;
   SchedulerStats stats_;

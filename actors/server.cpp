@@ -16,6 +16,7 @@
 #include "actors/text_stream.hpp"
 #include "model/model_file.hpp"
 #include "model/transformer.hpp"
+#include "runtime/sync_wait.hpp"
 
 namespace helios::actors {
 
@@ -98,16 +99,9 @@ struct Server::Impl {
   RouterAddress router;
 
   /// Sends a message with a reply and works or waits until it is answered.
-  template <class Msg, class T = typename runtime::detail::AnswerOf<decltype(Msg::reply)>::type>
-  Result<T> ask(Msg message, runtime::Duration limit) {
-    auto [reply, future] = runtime::make_reply<T>();
-    message.reply = std::move(reply);
-    if (Result<void> sent = router.tell(std::move(message)); !sent) return sent.error();
-    auto& answer = future;  // a structured binding cannot be captured before C++20's fix in every compiler
-    executor->drive([&answer] { return answer.ready(); }, limit);
-    auto result = answer.try_get();
-    if (!result) return fail(Errc::deadline_exceeded, "no answer in time");
-    return std::move(*result);
+  template <class Msg>
+  auto ask(Msg message, runtime::Duration limit) -> Result<typename decltype(Msg::reply)::value_type> {
+    return runtime::sync_wait(*executor, router.ask(std::move(message), limit));
   }
 };
 

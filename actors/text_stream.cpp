@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include "actors/metric_bounds.hpp"
 
 namespace helios::actors {
 
@@ -73,15 +74,19 @@ struct TextStream::Meters {
 TextStream::TextStream(TextStreamOptions options) : options_(std::move(options)) {
   if (runtime::Registry* m = options_.metrics) {
     const auto done = [&](const char* reason) -> runtime::Counter& {
-      return m->counter("helios_request_success_total", "Requests that ended, by reason",
-                        {{"model_name", options_.model_name}, {"finished_reason", reason}});
+      return m->counter("helios_request_success_total",
+                        {{"model_name", options_.model_name}, {"finished_reason", reason}},
+                        "Requests that ended, by reason");
     };
     const runtime::Labels labels{{"model_name", options_.model_name}};
-    meters_ = std::make_unique<Meters>(Meters{
-        m->histogram("helios_time_to_first_token_seconds", "Request read to first token queued", labels),
-        m->histogram("helios_inter_token_latency_seconds", "Gap between two tokens of a request", labels),
-        m->histogram("helios_e2e_request_latency_seconds", "Request read to its end", labels), done("stop"),
-        done("length"), done("cancelled"), done("error")});
+    meters_ =
+        std::make_unique<Meters>(Meters{m->histogram("helios_time_to_first_token_seconds", seconds_bounds(),
+                                                     labels, "Request read to first token queued"),
+                                        m->histogram("helios_inter_token_latency_seconds", seconds_bounds(),
+                                                     labels, "Gap between two tokens of a request"),
+                                        m->histogram("helios_e2e_request_latency_seconds", seconds_bounds(),
+                                                     labels, "Request read to its end"),
+                                        done("stop"), done("length"), done("cancelled"), done("error")});
   }
 }
 
@@ -213,7 +218,7 @@ void TextStream::finish(Entry& entry, FinishReason reason, std::optional<Error> 
     result.tokens_per_s = n > 1 && span > 0 ? (n - 1) / span : 0.0;
   }
   if (meters_) {
-    meters_->by_reason(reason).increment();
+    meters_->by_reason(reason).add(1);
     meters_->e2e.observe(seconds_of(now() - entry.received));
   }
   spdlog::info(

@@ -4,7 +4,7 @@
 #include <deque>
 #include <mutex>
 
-#include "runtime/waiter.hpp"
+#include "runtime/one_shot.hpp"
 
 namespace helios::actors {
 
@@ -52,57 +52,19 @@ struct TokenStream::State {
     return std::nullopt;
   }
   void notify() {
-    std::shared_ptr<runtime::Waiter> wake;
-    {
-      const std::lock_guard lock(mutex);
-      wake = std::move(waiter);
-      waiter.reset();
-    }
-    if (wake) wake->wake();
+    if (waiter) std::exchange(waiter, nullptr)->set(true);
     arrived.notify_all();
   }
 
   mutable std::mutex mutex;
   std::condition_variable arrived;  // for plain threads
-  std::shared_ptr<runtime::Waiter> waiter;
+  std::shared_ptr<runtime::OneShot<bool>> waiter;
   std::deque<TextChunk> chunks;
   std::optional<Finish> finish;
   std::size_t bytes = 0;
   const std::size_t capacity;
   bool delivered = false;
   bool abandoned = false;
-};
-
-/// Suspends until there is an event or the end.
-struct TokenStream::Arrival {
-  explicit Arrival(State& s) : state(s) {}
-  Arrival(const Arrival&) = delete;
-  Arrival& operator=(const Arrival&) = delete;
-  ~Arrival() { leave(); }
-
-  bool await_ready() const {
-    const std::lock_guard lock(state.mutex);
-    return state.has_event() || state.at_end();
-  }
-  bool await_suspend(std::coroutine_handle<> handle) {
-    const std::lock_guard lock(state.mutex);
-    if (state.has_event() || state.at_end()) return false;
-    state.waiter = mine = waiter.arm(handle);
-    return true;
-  }
-  void await_resume() { leave(); }
-
- private:
-  void leave() {
-    if (!mine) return;
-    const std::lock_guard lock(state.mutex);
-    if (state.waiter == mine) state.waiter.reset();
-    mine.reset();
-    waiter.reset();
-  }
-  State& state;
-  runtime::WaiterHandle waiter;
-  std::shared_ptr<runtime::Waiter> mine;
 };
 
 TokenStream::TokenStream(std::size_t capacity_bytes) : state_(std::make_unique<State>(capacity_bytes)) {}
@@ -114,13 +76,14 @@ std::shared_ptr<TokenStream> TokenStream::create(std::size_t capacity_bytes) {
 
 runtime::Task<std::optional<StreamEvent>> TokenStream::next() {
   while (true) {
+    std::shared_ptr<runtime::OneShot<bool>> arrival;
     {
       const std::lock_guard lock(state_->mutex);
       if (state_->has_event()) co_return state_->take();
       if (state_->at_end()) co_return std::nullopt;
+      arrival = state_->waiter = runtime::OneShot<bool>::create();
     }
-    Arrival arrival(*state_);
-    co_await arrival;
+    co_await arrival->wait();
   }
 }
 
@@ -136,12 +99,10 @@ std::optional<StreamEvent> TokenStream::try_next() {
 }
 
 void TokenStream::abandon() noexcept {
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->abandoned = true;
-    state_->chunks.clear();
-    state_->bytes = 0;
-  }
+  const std::lock_guard lock(state_->mutex);
+  state_->abandoned = true;
+  state_->chunks.clear();
+  state_->bytes = 0;
   state_->notify();
 }
 
@@ -151,29 +112,25 @@ bool TokenStream::finished() const noexcept {
 }
 
 bool TokenStream::try_write(TextChunk& chunk) {
-  {
-    const std::lock_guard lock(state_->mutex);
-    if (state_->abandoned || state_->finish) return true;  // nobody will read it
-    const std::size_t bytes = bytes_of(chunk);
-    // An empty stream takes any chunk, so a bound below one chunk cannot block for ever.
-    if (!state_->chunks.empty() && state_->bytes + bytes > state_->capacity) return false;
-    state_->bytes += bytes;
-    state_->chunks.push_back(std::move(chunk));
-  }
+  const std::lock_guard lock(state_->mutex);
+  if (state_->abandoned || state_->finish) return true;  // nobody will read it
+  const std::size_t bytes = bytes_of(chunk);
+  // An empty stream takes any chunk, so a bound below one chunk cannot block for ever.
+  if (!state_->chunks.empty() && state_->bytes + bytes > state_->capacity) return false;
+  state_->bytes += bytes;
+  state_->chunks.push_back(std::move(chunk));
   state_->notify();
   return true;
 }
 
 bool TokenStream::finish(Finish event, TextChunk last) {
-  {
-    const std::lock_guard lock(state_->mutex);
-    if (state_->finish) return false;
-    if (!state_->abandoned && !(last.text.empty() && last.tokens.empty())) {
-      state_->bytes += bytes_of(last);
-      state_->chunks.push_back(std::move(last));
-    }
-    state_->finish = std::move(event);
+  const std::lock_guard lock(state_->mutex);
+  if (state_->finish) return false;
+  if (!state_->abandoned && !(last.text.empty() && last.tokens.empty())) {
+    state_->bytes += bytes_of(last);
+    state_->chunks.push_back(std::move(last));
   }
+  state_->finish = std::move(event);
   state_->notify();
   return true;
 }

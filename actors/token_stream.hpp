@@ -102,7 +102,6 @@ class TokenStream {
  private:
   struct State;
   explicit TokenStream(std::size_t capacity_bytes);
-  struct Arrival;
   std::unique_ptr<State> state_;
 };
 
