@@ -20,7 +20,8 @@ done
 
 summary=()    # what ctest said, repeated at the end
 timings=()
-skipped=()    # one line for each skipped test
+skipped=()    # what was skipped and why
+skip_count=0
 failures=0
 
 # phase NAME COMMAND...: runs it, keeps its time, counts its failure and goes on.
@@ -39,19 +40,22 @@ phase() {
 
 # run_ctest PRESET ARGS...: ctest in a build folder; keeps its summary and what it skipped.
 run_ctest() {
-  local preset=$1 folder=$HELIOS_ROOT/build/$1 log status=0 line
+  local preset=$1 folder=$HELIOS_ROOT/build/$1 log status=0 line count
   shift
   log=$folder/ctest-output.txt
   ctest --test-dir "$folder" --output-on-failure --no-tests=error "$@" 2>&1 | tee "$log" || status=$?
   summary+=("$preset:")
-  while IFS= read -r line; do summary+=("  $line"); done < <(grep -E 'tests passed|tests failed|^Total Test time' "$log")
-  while IFS= read -r line; do skipped+=("$preset: $line"); done < <(
-    grep -hE '^[[:space:]]*SKIPPED:' "$folder/Testing/Temporary/LastTest.log" 2>/dev/null | sed 's/^[[:space:]]*//' | sort -u)
+  while IFS= read -r line; do summary+=("  $line"); done < <(
+    grep -E 'tests passed|tests failed|^Total Test time|^[[:space:]]+[0-9]+ - .*\((Skipped|Failed|Timeout|SEGFAULT|.*Exception.*)\)' "$log")
+  while read -r count line; do
+    skipped+=("$preset: $line$( ((count > 1)) && echo " ($count times)")")
+    skip_count=$((skip_count + count))
+  done < <(grep -hE '^[[:space:]]*SKIPPED:' "$folder/Testing/Temporary/LastTest.log" 2>/dev/null | sed 's/^[[:space:]]*//' | sort | uniq -c)
   return "$status"
 }
 
 # Test programs of a build folder that match a pattern.
-test_targets() { ninja -C "$HELIOS_ROOT/build/$1" -t targets all | sed -nE "s/^($2): phony$/\1/p" | sort -u; }
+test_targets() { ninja -C "$HELIOS_ROOT/build/$1" -t targets all | sed -nE "s/^($2): .*/\1/p" | sort -u; }
 
 sanitized() {  # sanitized PRESET PATTERN: builds and runs the test programs whose names match
   local preset=$1 pattern=$2 targets
@@ -60,6 +64,12 @@ sanitized() {  # sanitized PRESET PATTERN: builds and runs the test programs who
   ((${#targets[@]})) || { echo "no test program matches $pattern"; return 1; }
   build_preset "$preset" "${targets[@]}" || return
   run_ctest "$preset" -R "^($pattern)\$" "${exclude_slow[@]}"
+}
+
+obtain_model() {  # no network is no failure: what needs the model is skipped, aloud
+  "$HELIOS_ROOT/tools/get_model.sh" && return
+  echo "SKIPPED: the model is not there and could not be fetched; tests that need it are skipped"
+  skipped+=("the model could not be fetched: tests that need it are skipped")
 }
 
 long_fuzzing() {
@@ -96,11 +106,7 @@ if ((full)); then
 fi
 
 phase "set-up" "$HELIOS_ROOT/tools/setup.sh" || exit 1
-if ! said=$("$HELIOS_ROOT/tools/get_model.sh" 2>&1); then
-  echo "$said"
-  echo "SKIPPED: the model could not be fetched; tests that need it will be skipped"
-  skipped+=("model: $(tail -n 1 <<<"$said")")
-fi
+phase "model" obtain_model
 
 phase "release: build" build_preset release && phase "release: tests" run_ctest release "${exclude_slow[@]}"
 if ((full)); then
@@ -116,7 +122,7 @@ fi
 say "time"
 printf '%s\n' "${timings[@]}"
 printf '%5d s  in all\n' "$SECONDS"
-say "skipped: ${#skipped[@]}"
+say "skipped: $skip_count"
 ((${#skipped[@]})) && printf '%s\n' "${skipped[@]}"
 say "summary"
 printf '%s\n' "${summary[@]}"
