@@ -6,6 +6,7 @@ them: layers that load while tokens are generated can be seen and checked. Stand
 
     tools/trace_to_svg.py TRACE.json --output docs/trace.svg
     tools/trace_to_svg.py TRACE.json --from-ms 120 --to-ms 180      one part of it
+    tools/trace_to_svg.py TRACE.json --loading                      the part that loads while it computes
     tools/trace_to_svg.py TRACE.json --tracks '.*'                  actors too
 """
 
@@ -88,6 +89,17 @@ def rows_of(spans):
     return rows, max(1, len(ends))
 
 
+def loading_part(spans):
+    """[first, last] around the copies that begin after the first step, or None when there are none."""
+    first_step = min((s.start for s in spans if kind_of(s.track) == "compute"), default=None)
+    copies = [s for s in spans if kind_of(s.track) == "copy" and first_step is not None and s.start > first_step]
+    if not copies:
+        return None
+    first, last = min(s.start for s in copies), max(s.end for s in copies)
+    margin = 0.2 * (last - first)
+    return max(0, first - margin), last + margin
+
+
 def nice_step(span):
     """A round distance for about ten tick marks over `span`."""
     power = 1
@@ -154,6 +166,7 @@ def main():
     parser.add_argument("--tracks", default="^stream/", help="regular expression of the tracks to draw (default: %(default)s)")
     parser.add_argument("--from-ms", type=float, help="start of the part to draw, from the trace's first event")
     parser.add_argument("--to-ms", type=float)
+    parser.add_argument("--loading", action="store_true", help="only the part in which layers load after the first step")
     parser.add_argument("--title", default="", help="words before the figures of the title")
     options = parser.parse_args()
 
@@ -168,6 +181,11 @@ def main():
         span.end -= origin
     first = 0 if options.from_ms is None else options.from_ms * 1000
     last = max(s.end for s in spans) if options.to_ms is None else options.to_ms * 1000
+    if options.loading:
+        part = loading_part(spans)
+        if part is None:
+            sys.exit(f"trace_to_svg: {options.trace} has no copy after its first step")
+        first, last = part
     spans = [s for s in spans if s.end > first and s.start < last]
     if last <= first or not spans:
         sys.exit(f"trace_to_svg: nothing between {first / 1000:g} and {last / 1000:g} ms")

@@ -47,6 +47,12 @@ class TraceToSvg(unittest.TestCase):
                   {"ph": "E", "pid": 1, "tid": 1, "ts": 30}]
         self.assertEqual([(s.name, s.start, s.end) for s in trace_to_svg.read_spans(events)], [("outer", 0, 30), ("inner", 10, 20)])
 
+    def test_the_loading_part_leaves_out_the_first_load(self):
+        spans = trace_to_svg.read_spans(trace_of(("stream/copy", "first", 0, 100), ("stream/compute", "step", 100, 900),
+                                                 ("stream/copy", "later", 500, 100)))
+        self.assertEqual(trace_to_svg.loading_part(spans), (480, 620))
+        self.assertIsNone(trace_to_svg.loading_part(spans[:2]))
+
     def test_the_program_writes_an_svg_and_says_the_figures(self):
         with tempfile.TemporaryDirectory() as folder:
             trace = Path(folder) / "t.json"
