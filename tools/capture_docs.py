@@ -79,12 +79,12 @@ class Session:
 def record_session(address):
     session = Session(address)
     session.read()  # INFO
-    session.send("GEN t1 22 mode=chat max_tokens=12 temperature=0", "Tell me about the sea.")
-    session.read_until("END", "ERR")
-    session.send('GEN t2 "The three primary colours are" mode=raw max_tokens=8 ids=1 logprobs=1 exit_layer=18')
-    session.read_until("END", "ERR")
-    session.send("LOAD t3 model=default layer=30")
+    session.send("LOAD t1 model=default layer=30")
     session.read_until("OK", "ERR")
+    session.send("GEN t2 22 mode=chat max_tokens=12 temperature=0", "Tell me about the sea.")
+    session.read_until("END", "ERR")
+    session.send('GEN t3 "The three primary colours are" mode=raw max_tokens=8 ids=1 logprobs=1 exit_layer=18')
+    session.read_until("END", "ERR")
     session.send('GEN t4 "Count to a thousand." max_tokens=1000')
     session.read_until("TOK", "ERR")
     session.send("CANCEL t4")
