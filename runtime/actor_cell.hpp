@@ -65,6 +65,7 @@ class ActorCell : public std::enable_shared_from_this<ActorCell> {
   void request_stop(Job stopped);
   /// After the executor stopped, or on its thread under simulation: destroys everything where it is.
   void destroy_now();
+  bool finished() const noexcept { return finished_; }
 
   /// The cell whose actor is being constructed on this thread.
   static ActorCell& under_construction();
@@ -93,7 +94,7 @@ class ActorCell : public std::enable_shared_from_this<ActorCell> {
   std::shared_ptr<Mailbox> mailbox_;
   // All below: on the strand.
   CancelSource stop_;
-  bool finished_ = false;
+  std::atomic<bool> finished_{false};  // written on the strand
   std::exception_ptr child_failure_;
   std::coroutine_handle<> parked_;
   std::vector<TimePoint> restarts_;

@@ -1,130 +1,176 @@
 #include "runtime/async_scope.hpp"
 
+#include <coroutine>
 #include <map>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "runtime/waiter.hpp"
+#include "runtime/one_shot.hpp"
 
 namespace helios::runtime {
 
-namespace {
+struct AsyncScope::State {
+  State(Executor& e, std::size_t max) : executor(e), children_max(max) {}
 
-/// The root of a child: owns the task, reports its end, and is destroyed by the scope.
-struct Root {
+  void finish(std::uint64_t id, std::coroutine_handle<> root) {
+    root.destroy();
+    std::vector<Job> waiting;
+    {
+      const std::lock_guard lock(mutex);
+      children.erase(id);
+      if (children.empty()) waiting.swap(when_empty);
+    }
+    for (Job& job : waiting) job();
+  }
+
+  void fail(std::exception_ptr exception) {
+    if (on_exception) return on_exception(std::move(exception));
+    const std::lock_guard lock(mutex);
+    if (!first_exception) first_exception = std::move(exception);
+  }
+
+  Executor& executor;
+  const std::size_t children_max;
+  CancelSource stop;
+  std::function<void(std::exception_ptr)> on_exception;
+
+  mutable std::mutex mutex;
+  std::map<std::uint64_t, std::coroutine_handle<>> children;
+  std::uint64_t next_id = 1;
+  bool closed = false;
+  std::exception_ptr first_exception;
+  std::vector<Job> when_empty;
+};
+
+/// The outermost frame of a child.
+struct AsyncScope::Root {
   struct promise_type {
-    Root get_return_object() noexcept { return {std::coroutine_handle<promise_type>::from_promise(*this)}; }
+    struct Final {
+      bool await_ready() const noexcept { return false; }
+      void await_suspend(std::coroutine_handle<promise_type> self) const noexcept {
+        const std::shared_ptr<State> scope = std::move(self.promise().state);
+        scope->finish(self.promise().id, self);
+      }
+      void await_resume() const noexcept {}
+    };
+    Root get_return_object() { return Root{std::coroutine_handle<promise_type>::from_promise(*this)}; }
     std::suspend_always initial_suspend() const noexcept { return {}; }
-    std::suspend_always final_suspend() const noexcept { return {}; }
+    Final final_suspend() const noexcept { return {}; }
     void return_void() const noexcept {}
-    void unhandled_exception() const noexcept { std::terminate(); }  // run_child catches everything
+    void unhandled_exception() { state->fail(std::current_exception()); }
+
+    std::shared_ptr<State> state;
+    std::uint64_t id = 0;
   };
   std::coroutine_handle<promise_type> handle;
 };
 
-}  // namespace
-
-struct AsyncScope::State : std::enable_shared_from_this<AsyncScope::State> {
-  std::shared_ptr<Executor> strand;
-  OnException on_exception;
-  mutable std::mutex mutex;
-  bool closed = false;
-  std::uint64_t next = 1;
-  std::map<std::uint64_t, std::coroutine_handle<>> live;
-  std::vector<std::shared_ptr<Waiter>> joiners;
-
-  static Root run_child(State* state, Task<> child, std::uint64_t id) {
-    try {
-      co_await std::move(child);
-    } catch (...) {
-      if (state->on_exception) state->on_exception(std::current_exception());
-    }
-    // The frame cannot destroy itself here: a job does it, if the scope is still there.
-    state->strand->post([self = state->shared_from_this(), id] { self->forget(id); });
-  }
-  void start(std::uint64_t id) {
-    std::coroutine_handle<> handle;
-    {
-      const std::lock_guard lock(mutex);
-      const auto found = live.find(id);
-      if (found == live.end()) return;
-      handle = found->second;
-    }
-    handle.resume();
-  }
-  void forget(std::uint64_t id) {
-    std::coroutine_handle<> handle;
-    std::vector<std::shared_ptr<Waiter>> waiters;
-    {
-      const std::lock_guard lock(mutex);
-      const auto found = live.find(id);
-      if (found == live.end()) return;
-      handle = found->second;
-      live.erase(found);
-      if (live.empty()) waiters.swap(joiners);
-    }
-    handle.destroy();
-    for (const auto& waiter : waiters) waiter->wake();
-  }
-  void clear() noexcept {
-    std::map<std::uint64_t, std::coroutine_handle<>> frames;
-    std::vector<std::shared_ptr<Waiter>> waiters;
-    {
-      const std::lock_guard lock(mutex);
-      closed = true;
-      frames.swap(live);
-      waiters.swap(joiners);
-    }
-    for (auto& [id, handle] : frames) handle.destroy();
-    for (const auto& waiter : waiters) waiter->wake();
-  }
-};
-
-AsyncScope::AsyncScope(std::shared_ptr<Executor> strand, OnException on_exception) : state_(std::make_shared<State>()) {
-  state_->strand = std::move(strand);
-  state_->on_exception = std::move(on_exception);
+AsyncScope::Root AsyncScope::run_child(Task<> task) {
+  co_await task;
 }
 
-AsyncScope::~AsyncScope() { clear(); }
+AsyncScope::AsyncScope(Executor& executor, std::size_t children_max)
+    : state_(std::make_shared<State>(executor, children_max)) {}
 
-void AsyncScope::spawn(Task<> child) {
+AsyncScope::~AsyncScope() {
+  state_->stop.cancel();
+  destroy_children();
+}
+
+Result<void> AsyncScope::spawn(Task<> task) {
+  const Root root = run_child(std::move(task));
   std::uint64_t id = 0;
+  Result<void> refused;
   {
     const std::lock_guard lock(state_->mutex);
-    if (state_->closed) return;
-    id = state_->next++;
-    state_->live.emplace(id, State::run_child(state_.get(), std::move(child), id).handle);
+    if (state_->closed) {
+      refused = fail(Errc::dropped, "the scope is closed");
+    } else if (state_->children.size() >= state_->children_max) {
+      refused = fail(Errc::busy, "the scope has its " + std::to_string(state_->children_max) + " children");
+    } else {
+      id = state_->next_id++;
+      root.handle.promise().state = state_;
+      root.handle.promise().id = id;
+      state_->children.emplace(id, root.handle);
+    }
   }
-  state_->strand->post([state = state_, id] { state->start(id); });
+  if (!refused) {
+    root.handle.destroy();
+    return refused;
+  }
+  state_->executor.post([weak = std::weak_ptr<State>(state_), id] {
+    const std::shared_ptr<State> state = weak.lock();
+    if (!state) return;
+    std::coroutine_handle<> child;
+    {
+      const std::lock_guard lock(state->mutex);
+      const auto found = state->children.find(id);
+      if (found != state->children.end()) child = found->second;
+    }
+    if (child) child.resume();  // null: destroyed before it started
+  });
+  return {};
 }
 
 Task<> AsyncScope::join() {
-  struct Awaiter {
-    State& state;
-    WaiterHandle waiter;
-    bool await_ready() const { return false; }
-    bool await_suspend(std::coroutine_handle<> handle) {
-      auto armed = waiter.arm(handle);
-      const std::lock_guard lock(state.mutex);
-      if (state.live.empty()) {
-        waiter.reset();
-        return false;
-      }
-      state.joiners.push_back(armed);
-      return true;
-    }
-    void await_resume() noexcept { waiter.reset(); }
-  };
-  Awaiter awaiter{.state = *state_};
-  co_await awaiter;
+  const std::shared_ptr<State> state = state_;
+  auto empty = OneShot<bool>::create();
+  when_empty([empty] { empty->set(true); });
+  co_await empty->wait();
+  std::exception_ptr exception;
+  {
+    const std::lock_guard lock(state->mutex);
+    exception = std::exchange(state->first_exception, nullptr);
+  }
+  if (exception) std::rethrow_exception(exception);
 }
 
-std::size_t AsyncScope::size() const {
+void AsyncScope::request_stop() {
+  state_->stop.cancel();
+}
+CancelToken AsyncScope::token() const {
+  return state_->stop.token();
+}
+bool AsyncScope::stop_requested() const {
+  return state_->stop.cancelled();
+}
+Executor& AsyncScope::executor() const {
+  return state_->executor;
+}
+
+std::size_t AsyncScope::children() const {
   const std::lock_guard lock(state_->mutex);
-  return state_->live.size();
+  return state_->children.size();
 }
 
-void AsyncScope::clear() noexcept { state_->clear(); }
+void AsyncScope::on_exception(std::function<void(std::exception_ptr)> handler) {
+  state_->on_exception = std::move(handler);
+}
+
+void AsyncScope::when_empty(Job job) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (!state_->children.empty()) {
+      state_->when_empty.push_back(std::move(job));
+      return;
+    }
+  }
+  job();
+}
+
+void AsyncScope::destroy_children() {
+  std::map<std::uint64_t, std::coroutine_handle<>> children;
+  std::vector<Job> waiting;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->closed = true;
+    children.swap(state_->children);
+    waiting.swap(state_->when_empty);
+  }
+  for (auto child = children.rbegin(); child != children.rend(); ++child) child->second.destroy();
+  for (Job& job : waiting) job();
+}
 
 }  // namespace helios::runtime

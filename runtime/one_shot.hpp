@@ -96,7 +96,8 @@ class OneShot final : public detail::OneShotBase {
     bool await_ready() const { return state_->is_set(); }
     bool await_suspend(std::coroutine_handle<> waiter) {
       suspended_ = true;
-      return state_->suspend(waiter);
+      const std::shared_ptr<OneShot> keep = state_;  // this frame may go on elsewhere before suspend returns
+      return keep->suspend(waiter);
     }
     T await_resume() {
       suspended_ = false;

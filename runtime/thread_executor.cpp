@@ -1,35 +1,69 @@
 #include "runtime/thread_executor.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <mutex>
+#include <optional>
 #include <thread>
-#include <unordered_map>
+#include <utility>
 #include <vector>
+
+#include "runtime/latch.hpp"
+#include "runtime/timer_queue.hpp"
 
 namespace helios::runtime {
 
 namespace asio = boost::asio;
 
 struct ThreadExecutor::Impl {
-  asio::io_context io;
-  asio::executor_work_guard<asio::io_context::executor_type> work{io.get_executor()};
-  std::vector<std::thread> threads;
-  std::mutex mutex;  // guards timers and every operation on one
-  std::unordered_map<TimerId, std::unique_ptr<asio::steady_timer>> timers;
-  TimerId next_timer = 1;
+  explicit Impl(int threads_hint) : io(threads_hint), work(asio::make_work_guard(io)), alarm(io) {}
 
-  bool forget(TimerId id) {
-    const std::lock_guard lock(mutex);
-    return timers.erase(id) != 0;
+  /// One Asio timer stands for the earliest of ours. `mutex` is held.
+  void arm() {
+    if (timers.earliest() >= armed_for) return;
+    armed_for = timers.earliest();
+    alarm.expires_at(armed_for);
+    alarm.async_wait([this](const boost::system::error_code& error) {
+      if (!error) ring();
+    });
   }
+
+  void ring() {
+    std::vector<Job> due;
+    {
+      const std::lock_guard lock(mutex);
+      armed_for = kNever;
+      for (;;) {
+        std::pair<TimerId, Job> next = timers.pop_due(Clock::now());
+        if (next.first == 0) break;
+        due.push_back(std::move(next.second));
+      }
+      arm();
+    }
+    for (Job& job : due) job();
+  }
+
+  asio::io_context io;
+  asio::executor_work_guard<asio::io_context::executor_type> work;
+  std::mutex mutex;
+  TimerQueue timers;
+  asio::steady_timer alarm;
+  TimePoint armed_for = kNever;
+  std::atomic<bool> stopped{false};
+  std::vector<std::thread> threads;
 };
 
-ThreadExecutor::ThreadExecutor(int threads) : impl_(std::make_unique<Impl>()) {
-  for (int i = 0; i < threads; ++i) {
-    impl_->threads.emplace_back([io = &impl_->io] { io->run(); });
+ThreadExecutor::ThreadExecutor(std::size_t threads)
+    : impl_(std::make_unique<Impl>(static_cast<int>(std::max<std::size_t>(threads, 1)))) {
+  for (std::size_t i = 0; i < std::max<std::size_t>(threads, 1); ++i) {
+    impl_->threads.emplace_back([this] {
+      const detail::CurrentExecutor current(*this);
+      impl_->io.run();
+    });
   }
 }
 
@@ -39,39 +73,40 @@ ThreadExecutor::~ThreadExecutor() {
   impl_->timers.clear();
 }
 
-void ThreadExecutor::stop() {
-  impl_->io.stop();
-  for (std::thread& thread : impl_->threads) {
-    if (thread.joinable()) thread.join();
-  }
-}
-
 void ThreadExecutor::post(Job job) {
-  asio::post(impl_->io, [job = std::move(job)]() mutable { job(); });
+  if (impl_->stopped.load(std::memory_order_relaxed)) return;
+  asio::post(impl_->io, std::move(job));
 }
 
 TimerId ThreadExecutor::post_at(TimePoint when, Job job) {
+  if (when == kNever || impl_->stopped.load(std::memory_order_relaxed)) return 0;
   const std::lock_guard lock(impl_->mutex);
-  const TimerId id = impl_->next_timer++;
-  auto timer = std::make_unique<asio::steady_timer>(impl_->io, when);
-  timer->async_wait([impl = impl_.get(), id, job = std::move(job)](const boost::system::error_code& code) mutable {
-    if (impl->forget(id) && !code) job();
-  });
-  impl_->timers.emplace(id, std::move(timer));
+  const TimerId id = impl_->timers.add(when, std::move(job));
+  impl_->arm();
   return id;
 }
 
-void ThreadExecutor::cancel_timer(TimerId id) { impl_->forget(id); }
+void ThreadExecutor::cancel_timer(TimerId id) {
+  Job cancelled;  // destroyed without the lock
+  const std::lock_guard lock(impl_->mutex);
+  cancelled = impl_->timers.cancel(id);
+}
 
-bool ThreadExecutor::drive(const std::function<bool()>& done, Duration limit) {
-  const TimePoint end = Clock::now() + limit;
-  while (!done()) {
-    if (Clock::now() >= end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+bool ThreadExecutor::wait(Latch& latch) {
+  while (!latch.wait_until(Clock::now() + std::chrono::milliseconds(50))) {
+    if (impl_->stopped) return latch.is_open();
   }
   return true;
 }
 
-void* ThreadExecutor::io_context() noexcept { return &impl_->io; }
+void ThreadExecutor::stop() {
+  if (impl_->stopped.exchange(true)) return;
+  impl_->io.stop();
+  for (std::thread& thread : impl_->threads) thread.join();
+}
+
+asio::io_context& ThreadExecutor::io_context() {
+  return impl_->io;
+}
 
 }  // namespace helios::runtime
