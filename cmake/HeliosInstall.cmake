@@ -8,12 +8,10 @@ target_include_directories(helios PUBLIC "$<INSTALL_INTERFACE:${CMAKE_INSTALL_IN
 add_library(helios::helios ALIAS helios)
 
 set(helios_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/helios")
-if(TARGET helios_gpu)
 install(TARGETS helios helios_runtime helios_gpu helios_model helios_actors helios_asio helios_concurrentqueue
   EXPORT helios-targets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(EXPORT helios-targets NAMESPACE helios:: DESTINATION "${helios_package_dir}")
 install(FILES helios.hpp DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/helios")
-endif()
 foreach(folder helios actors model gpu runtime)
   install(DIRECTORY "${folder}/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/helios/${folder}" FILES_MATCHING PATTERN "*.hpp")
 endforeach()
