@@ -735,7 +735,7 @@ class Evaluator {
     if (on_space) {
       for (rest = strip(rest, true, false); !rest.empty(); rest = strip(rest, true, false)) {
         if (!may_cut()) {
-          add(strip(rest, false, true));
+          add(rest);
           break;
         }
         std::size_t length = 0;

@@ -53,8 +53,9 @@ def main():
     print("""
 template <std::size_t size>
 bool in_table(const CodeRange (&ranges)[size], char32_t code) noexcept {
-  const auto* after = std::upper_bound(std::begin(ranges), std::end(ranges), code,
-                                       [](char32_t value, const CodeRange& range) { return value < range.first; });
+  const auto* after =
+      std::upper_bound(std::begin(ranges), std::end(ranges), code,
+                       [](char32_t value, const CodeRange& range) { return value < range.first; });
   return after != std::begin(ranges) && code <= std::prev(after)->last;
 }
 
