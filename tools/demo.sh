@@ -29,6 +29,7 @@ trace=$HELIOS_ROOT/build/demo-trace.json
 output=$HELIOS_ROOT/build/demo-server.txt   # READY line
 log=$HELIOS_ROOT/build/demo-server.log
 say "starting the server"
+: >"$output"
 "$HELIOS_ROOT/build/release/apps/helios" serve --model "$(models_dir)/$HELIOS_MODEL_NAME" --port 0 --trace "$trace" \
   "${serve_args[@]}" >"$output" 2>"$log" &
 server=$!
