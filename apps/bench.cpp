@@ -59,9 +59,11 @@ std::vector<RequestRecord> open_loop(BenchTarget& target, const BenchOptions& op
   ProgressBar progress("requests sent", records.size());
   for (int i = 0; i < options.requests; ++i) {
     const auto index = static_cast<std::size_t>(i);
-    std::this_thread::sleep_until(start + std::chrono::duration_cast<BenchTime::duration>(std::chrono::duration<double>(arrivals[index])));
+    std::this_thread::sleep_until(start + std::chrono::duration_cast<BenchTime::duration>(
+                                              std::chrono::duration<double>(arrivals[index])));
     clients.emplace_back([&, i, index] {
-      records[index] = target.run({bench_prompt(options.prompt_tokens, options.seed, i), options.output_tokens});
+      records[index] =
+          target.run({bench_prompt(options.prompt_tokens, options.seed, i), options.output_tokens});
     });
     progress.advance();
   }
@@ -76,10 +78,12 @@ void print(const boost::json::object& report, bool as_json) {
 int run_bench(BenchOptions options) {
   start_logging(options.engine.log_format, options.engine.log_level);
   options.engine.models = {options.model};
-  for (const int streams : options.streams) options.engine.max_running = std::max(options.engine.max_running, streams);
+  for (const int streams : options.streams)
+    options.engine.max_running = std::max(options.engine.max_running, streams);
   const int exit_layer = options.engine.exit_layer;
-  Result<std::unique_ptr<BenchTarget>> target =
-      options.connect.empty() ? make_local_target(options.engine) : make_remote_target(options.connect, exit_layer);
+  Result<std::unique_ptr<BenchTarget>> target = options.connect.empty()
+                                                    ? make_local_target(options.engine)
+                                                    : make_remote_target(options.connect, exit_layer);
   if (!target) {
     std::fprintf(stderr, "helios bench: %s\n", target.error().message.c_str());
     stop_logging();
@@ -110,12 +114,16 @@ void add_bench(CLI::App& program, Run& run) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* command = program.add_subcommand("bench", "Measure throughput and latency");
   auto* model = command->add_option("--model", options->model, "GGUF file, run in this process");
-  auto* connect = command->add_option("--connect", options->connect, "HOST:PORT of a running server's line protocol");
+  auto* connect =
+      command->add_option("--connect", options->connect, "HOST:PORT of a running server's line protocol");
   model->excludes(connect);
-  command->add_option("--streams", options->streams, "Closed loop: streams at once, one run each")->delimiter(',')
+  command->add_option("--streams", options->streams, "Closed loop: streams at once, one run each")
+      ->delimiter(',')
       ->check(CLI::Range(1, kMaxInFlight));
-  command->add_option("--prompt-tokens", options->prompt_tokens, "Tokens of each prompt, about")->check(CLI::PositiveNumber);
-  command->add_option("--output-tokens", options->output_tokens, "Tokens of each answer")->check(CLI::PositiveNumber);
+  command->add_option("--prompt-tokens", options->prompt_tokens, "Tokens of each prompt, about")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--output-tokens", options->output_tokens, "Tokens of each answer")
+      ->check(CLI::PositiveNumber);
   command->add_option("--requests", options->requests, "Requests of a run (default: one per stream)")
       ->check(CLI::Range(1, 100000));
   command->add_option("--rate", options->rate, "Open loop: Poisson arrivals a second; needs --requests")

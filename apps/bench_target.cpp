@@ -16,7 +16,8 @@ namespace {
 class Fnv1a {
  public:
   void add(const void* data, std::size_t size) {
-    for (std::size_t i = 0; i < size; ++i) hash_ = (hash_ ^ static_cast<const unsigned char*>(data)[i]) * 1099511628211ULL;
+    for (std::size_t i = 0; i < size; ++i)
+      hash_ = (hash_ ^ static_cast<const unsigned char*>(data)[i]) * 1099511628211ULL;
   }
   std::uint64_t value() const { return hash_; }
 
@@ -37,10 +38,12 @@ class LocalTarget final : public BenchTarget {
     generate.sampling.ignore_eos = true;
     generate.sampling.temperature = 0;
     record.sent = std::chrono::steady_clock::now();
-    Result<actors::Finish> finish = run_request(engine_->server(), std::move(generate), [&](const actors::TextChunk& chunk) {
-      const BenchTime now = std::chrono::steady_clock::now();
-      record.token_times.insert(record.token_times.end(), std::max<std::size_t>(1, chunk.tokens.size()), now);
-    });
+    Result<actors::Finish> finish =
+        run_request(engine_->server(), std::move(generate), [&](const actors::TextChunk& chunk) {
+          const BenchTime now = std::chrono::steady_clock::now();
+          record.token_times.insert(record.token_times.end(), std::max<std::size_t>(1, chunk.tokens.size()),
+                                    now);
+        });
     record.done = std::chrono::steady_clock::now();
     if (!finish) {
       record.error = finish.error().message;
@@ -62,7 +65,8 @@ class LocalTarget final : public BenchTarget {
 /// Keeps idle connections for the next request.
 class RemoteTarget final : public BenchTarget {
  public:
-  RemoteTarget(std::string target, int exit_layer, LineClient first) : target_(std::move(target)), exit_layer_(exit_layer) {
+  RemoteTarget(std::string target, int exit_layer, LineClient first)
+      : target_(std::move(target)), exit_layer_(exit_layer) {
     idle_.push_back(std::move(first));
   }
 
@@ -74,7 +78,8 @@ class RemoteTarget final : public BenchTarget {
       record.error = client.error().message;
       return record;
     }
-    std::string options = fmt::format("mode=raw max_tokens={} temperature=0 ignore_eos=1", request.output_tokens);
+    std::string options =
+        fmt::format("mode=raw max_tokens={} temperature=0 ignore_eos=1", request.output_tokens);
     if (exit_layer_ > 0) options += fmt::format(" exit_layer={}", exit_layer_);
     Fnv1a hash;
     record.sent = std::chrono::steady_clock::now();
@@ -131,7 +136,8 @@ Result<std::unique_ptr<BenchTarget>> make_local_target(EngineOptions options) {
 Result<std::unique_ptr<BenchTarget>> make_remote_target(std::string host_and_port, int exit_layer) {
   Result<LineClient> first = LineClient::connect(host_and_port, std::chrono::seconds(600));
   if (!first) return first.error();
-  return std::unique_ptr<BenchTarget>(std::make_unique<RemoteTarget>(std::move(host_and_port), exit_layer, std::move(*first)));
+  return std::unique_ptr<BenchTarget>(
+      std::make_unique<RemoteTarget>(std::move(host_and_port), exit_layer, std::move(*first)));
 }
 
 }  // namespace helios::apps

@@ -28,7 +28,8 @@ struct BenchRequest {
   int output_tokens = 0;
 };
 
-/// What is measured: an engine in this process, or a server behind the line protocol. Any thread may call run().
+/// What is measured: an engine in this process, or a server behind the line protocol. Any thread may call
+/// run().
 class BenchTarget {
  public:
   virtual ~BenchTarget() = default;

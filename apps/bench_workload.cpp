@@ -8,12 +8,14 @@ namespace helios::apps {
 namespace {
 
 constexpr const char* kWords[] = {
-    "time", "year", "people", "way",   "day",   "man",  "thing",  "woman", "life", "child", "world",
-    "school", "state", "family", "student", "group", "country", "problem", "hand", "part", "place", "case",
-    "week", "company", "system", "program", "question", "work", "government", "number", "night", "point",
-    "home", "water", "room", "mother", "area", "money", "story", "fact", "month", "lot", "right", "study",
-    "book", "eye", "job", "word", "business", "issue", "side", "kind", "head", "house", "service", "friend",
-    "father", "power", "hour", "game", "line", "end", "member", "law"};
+    "time",     "year",    "people",   "way",    "day",        "man",    "thing",   "woman",
+    "life",     "child",   "world",    "school", "state",      "family", "student", "group",
+    "country",  "problem", "hand",     "part",   "place",      "case",   "week",    "company",
+    "system",   "program", "question", "work",   "government", "number", "night",   "point",
+    "home",     "water",   "room",     "mother", "area",       "money",  "story",   "fact",
+    "month",    "lot",     "right",    "study",  "book",       "eye",    "job",     "word",
+    "business", "issue",   "side",     "kind",   "head",       "house",  "service", "friend",
+    "father",   "power",   "hour",     "game",   "line",       "end",    "member",  "law"};
 
 /// SplitMix64: the same numbers with every standard library.
 class Random {

@@ -33,8 +33,8 @@ void print_stats(actors::Server& server) {
   Result<actors::Stats> stats = server.stats(std::chrono::seconds(10));
   if (!stats) return;
   for (const actors::ModelStats& m : stats->models) {
-    std::printf("%s: depth %d, layers 1-%d of %d resident, %.1f MiB of weights\n", m.name.c_str(), m.depth, m.resident,
-                m.layers, static_cast<double>(m.weight_bytes) / 1048576.0);
+    std::printf("%s: depth %d, layers 1-%d of %d resident, %.1f MiB of weights\n", m.name.c_str(), m.depth,
+                m.resident, m.layers, static_cast<double>(m.weight_bytes) / 1048576.0);
     for (const auto& [depth, tokens] : m.exit_histogram) {
       std::printf("  left at layer %d: %llu tokens\n", depth, static_cast<unsigned long long>(tokens));
     }
@@ -84,19 +84,21 @@ int run_chat(ChatOptions options) {
       request.prompt = turns;
       request.sampling = options.sampling.to_sampling();
       std::string answer;
-      Result<actors::Finish> finish = run_request(server, std::move(request), [&](const actors::TextChunk& chunk) {
-        answer += chunk.text;
-        std::fwrite(chunk.text.data(), 1, chunk.text.size(), stdout);
-        std::fflush(stdout);
-      });
+      Result<actors::Finish> finish =
+          run_request(server, std::move(request), [&](const actors::TextChunk& chunk) {
+            answer += chunk.text;
+            std::fwrite(chunk.text.data(), 1, chunk.text.size(), stdout);
+            std::fflush(stdout);
+          });
       if (!finish) {
         std::printf("%s\n", finish.error().message.c_str());
         turns.pop_back();
         continue;
       }
       turns.push_back({"assistant", answer});
-      std::printf("\n[%d tokens, mean depth %.1f, first after %.0f ms, %.1f tokens/s]\n", finish->usage.completion_tokens,
-                  finish->usage.mean_depth, finish->ttft_ms, finish->tokens_per_s);
+      std::printf("\n[%d tokens, mean depth %.1f, first after %.0f ms, %.1f tokens/s]\n",
+                  finish->usage.completion_tokens, finish->usage.mean_depth, finish->ttft_ms,
+                  finish->tokens_per_s);
     }
   }
   engine->reset();

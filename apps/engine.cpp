@@ -37,12 +37,15 @@ Result<std::unique_ptr<Engine>> Engine::start(const EngineOptions& options) {
   Result<std::unique_ptr<gpu::HostDevice>> device = gpu::HostDevice::create(std::move(host));
   if (!device) return device.error();
   engine->device_ = std::move(*device);
-  spdlog::info("device {} ({}), arena {}", engine->device_->name(), engine->device_->isa(), format_size(*bytes));
+  spdlog::info("device {} ({}), arena {}", engine->device_->name(), engine->device_->isa(),
+               format_size(*bytes));
 
   engine->executor_ = std::make_unique<runtime::ThreadExecutor>(kActorThreads);
-  engine->system_ = std::make_unique<runtime::ActorSystem>(*engine->executor_, engine->metrics_.get(), engine->tracer_.get());
-  Result<std::unique_ptr<actors::Server>> server = actors::Server::start(
-      std::move(*server_options), *engine->system_, *engine->device_, engine->metrics_.get(), engine->tracer_.get());
+  engine->system_ = std::make_unique<runtime::ActorSystem>(*engine->executor_, engine->metrics_.get(),
+                                                           engine->tracer_.get());
+  Result<std::unique_ptr<actors::Server>> server =
+      actors::Server::start(std::move(*server_options), *engine->system_, *engine->device_,
+                            engine->metrics_.get(), engine->tracer_.get());
   if (!server) return server.error();
   engine->server_ = std::move(*server);
   return engine;

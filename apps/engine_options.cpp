@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <fstream>
+#include <string>
 #include <thread>
 
 #include "apps/size_text.hpp"
@@ -18,21 +19,30 @@ void add_engine_options(CLI::App& command, EngineOptions& options) {
       ->check(CLI::PositiveNumber);
   command.add_option("--policy", options.policy, "full, or greedy: every token leaves at the exit layer")
       ->check(CLI::IsMember({"full", "greedy"}));
-  command.add_option("--threads", options.threads, "Compute threads (default: one per core)")->check(CLI::Range(1, 1024));
-  command.add_option("--memory", options.memory, "Device memory for weights and caches, such as 512MiB "
-                                                 "(default: 60% of free RAM)");
-  command.add_option("--kv-type", options.kv_type, "Type of the KV cache")->check(CLI::IsMember({"f16", "f32"}));
+  command.add_option("--threads", options.threads, "Compute threads (default: one per core)")
+      ->check(CLI::Range(1, 1024));
+  command.add_option("--memory", options.memory,
+                     "Device memory for weights and caches, such as 512MiB "
+                     "(default: 60% of free RAM)");
+  command.add_option("--kv-type", options.kv_type, "Type of the KV cache")
+      ->check(CLI::IsMember({"f16", "f32"}));
   command.add_option("--row-type", options.row_type, "Type of the residual rows kept for deepening")
       ->check(CLI::IsMember({"f16", "f32"}));
   command.add_option("--kernels", options.kernels, "fast, or reference (plain loops)")
       ->check(CLI::IsMember({"fast", "reference"}));
-  command.add_option("--isa", options.isa, "Newest instruction set to use: sse4, avx2, avx3, avx3_dl (default: the best here)");
-  command.add_option("--max-running", options.max_running, "Sequences that run together")->check(CLI::Range(1, 1024));
-  command.add_option("--max-step-stretch", options.max_step_stretch,
-                     "Bound of a step with decode rows, in predicted decode steps")
+  command.add_option("--isa", options.isa,
+                     "Newest instruction set to use: sse4, avx2, avx3, avx3_dl (default: the best here)");
+  command.add_option("--max-running", options.max_running, "Sequences that run together")
+      ->check(CLI::Range(1, 1024));
+  command
+      .add_option("--max-step-stretch", options.max_step_stretch,
+                  "Bound of a step with decode rows, in predicted decode steps")
       ->check(CLI::Range(1.0, 100.0));
+  command.add_flag("--adaptive,!--fixed-depth", options.adaptive,
+                   "Load to the next exit when half of the last tokens were of low confidence (serve: on)");
   command.add_option("--trace", options.trace, "Write a Chrome/Perfetto trace to this file at the end");
-  command.add_option("--log-format", options.log_format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  command.add_option("--log-format", options.log_format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}));
   command.add_option("--log-level", options.log_level, "debug, info, warning, error or off")
       ->check(CLI::IsMember({"debug", "info", "warning", "error", "off"}));
 }
@@ -74,6 +84,7 @@ Result<actors::ServerOptions> make_server_options(const EngineOptions& options) 
   server.max_running = options.max_running;
   server.limits.live_requests = std::max(server.limits.live_requests, 4 * options.max_running);
   server.max_step_stretch = options.max_step_stretch;
+  server.adaptive = options.adaptive;
   return server;
 }
 

@@ -21,9 +21,10 @@ struct EngineOptions {
   std::string isa;               // "" = the best this machine has
   int max_running = 32;
   double max_step_stretch = 2.0;
-  std::string trace;                 // Chrome/Perfetto JSON file
-  std::string log_format = "text";   // or json
-  std::string log_level = "warning"; // serve: info
+  bool adaptive = false;              // serve: true
+  std::string trace;                  // Chrome/Perfetto JSON file
+  std::string log_format = "text";    // or json
+  std::string log_level = "warning";  // serve: info
 };
 
 void add_engine_options(CLI::App& command, EngineOptions& options);

@@ -46,10 +46,13 @@ Result<std::vector<Prompt>> read_prompts(const std::string& path) {
     const json::object* object = code ? nullptr : value.if_object();
     const json::value* text = object ? object->if_contains("prompt") : nullptr;
     if (text == nullptr || !text->is_string()) {
-      return fail(Errc::bad_request, fmt::format("{}:{}: not a JSON object with a string \"prompt\"", path, number));
+      return fail(Errc::bad_request,
+                  fmt::format("{}:{}: not a JSON object with a string \"prompt\"", path, number));
     }
     const json::value* id = object->if_contains("id");
-    std::string name = id == nullptr ? std::to_string(number) : id->is_string() ? std::string(id->as_string()) : json::serialize(*id);
+    std::string name = id == nullptr     ? std::to_string(number)
+                       : id->is_string() ? std::string(id->as_string())
+                                         : json::serialize(*id);
     prompts.push_back({std::move(name), std::string(text->as_string())});
   }
   return prompts;
@@ -85,7 +88,8 @@ int run_generate(GenerateOptions options) {
   options.engine.models = {options.model};
   Result<std::unique_ptr<Engine>> engine = Engine::start(options.engine);
   if (!engine) return failed(engine.error());
-  if (auto ready = (*engine)->server().wait_ready(std::chrono::minutes(10)); !ready) return failed(ready.error());
+  if (auto ready = (*engine)->server().wait_ready(std::chrono::minutes(10)); !ready)
+    return failed(ready.error());
 
   int failures = 0;
   const bool show_progress = options.as_json && prompts.size() > 1;
@@ -98,15 +102,17 @@ int run_generate(GenerateOptions options) {
     request.sampling = options.sampling.to_sampling();
     request.label = prompt.id;
     std::string text;
-    Result<actors::Finish> finish = run_request((*engine)->server(), std::move(request), [&](const actors::TextChunk& chunk) {
-      text += chunk.text;
-      if (options.as_json) return;
-      std::fwrite(chunk.text.data(), 1, chunk.text.size(), stdout);
-      std::fflush(stdout);
-    });
+    Result<actors::Finish> finish =
+        run_request((*engine)->server(), std::move(request), [&](const actors::TextChunk& chunk) {
+          text += chunk.text;
+          if (options.as_json) return;
+          std::fwrite(chunk.text.data(), 1, chunk.text.size(), stdout);
+          std::fflush(stdout);
+        });
     if (progress) progress->advance();
     if (!finish) {
-      std::fprintf(stderr, "helios generate: prompt %s: %s\n", prompt.id.c_str(), finish.error().message.c_str());
+      std::fprintf(stderr, "helios generate: prompt %s: %s\n", prompt.id.c_str(),
+                   finish.error().message.c_str());
       ++failures;
       continue;
     }
@@ -123,8 +129,8 @@ int run_generate(GenerateOptions options) {
   if (!options.as_json) {
     if (Result<actors::Stats> stats = (*engine)->server().stats(std::chrono::seconds(10)); stats) {
       for (const actors::ModelStats& m : stats->models) {
-        std::fprintf(stderr, "[%s: layers 1-%d of %d resident, weights %zu bytes, KV %zu of %zu bytes]\n", m.name.c_str(),
-                     m.resident, m.layers, m.weight_bytes, m.kv_bytes_used, m.kv_bytes_total);
+        std::fprintf(stderr, "[%s: layers 1-%d of %d resident, weights %zu bytes, KV %zu of %zu bytes]\n",
+                     m.name.c_str(), m.resident, m.layers, m.weight_bytes, m.kv_bytes_used, m.kv_bytes_total);
       }
     }
   }
@@ -141,7 +147,8 @@ void add_generate(CLI::App& program, Run& run) {
   CLI::App* command = program.add_subcommand("generate", "Answer one prompt or a file of prompts");
   command->add_option("--model", options->model, "GGUF file")->required();
   auto* prompt = command->add_option("--prompt", options->prompt, "One user turn (or plain text with --raw)");
-  auto* file = command->add_option("--prompts", options->prompts_file, "JSON lines with \"prompt\" and, if wanted, \"id\"");
+  auto* file = command->add_option("--prompts", options->prompts_file,
+                                   "JSON lines with \"prompt\" and, if wanted, \"id\"");
   prompt->excludes(file);
   command->add_flag("--raw", options->raw, "Continue the text as it is: no chat template");
   command->add_flag("--json", options->as_json, "One JSON line a prompt on stdout");

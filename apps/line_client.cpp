@@ -65,7 +65,8 @@ Result<LineClient> LineClient::connect(const std::string& target, std::chrono::s
     Result<std::string> greeting = client.read_line();
     if (!greeting) return greeting.error();
     if (!greeting->starts_with("INFO ")) {
-      return fail(Errc::io_error, fmt::format("{} is not a HELIOS line server: it greets with '{}'", target, *greeting));
+      return fail(Errc::io_error,
+                  fmt::format("{} is not a HELIOS line server: it greets with '{}'", target, *greeting));
     }
     return client;
   }
@@ -73,7 +74,9 @@ Result<LineClient> LineClient::connect(const std::string& target, std::chrono::s
 }
 
 LineClient::LineClient(LineClient&& other) noexcept
-    : socket_(std::exchange(other.socket_, -1)), buffer_(std::move(other.buffer_)), next_tag_(other.next_tag_) {}
+    : socket_(std::exchange(other.socket_, -1)),
+      buffer_(std::move(other.buffer_)),
+      next_tag_(other.next_tag_) {}
 
 LineClient& LineClient::operator=(LineClient&& other) noexcept {
   std::swap(socket_, other.socket_);
@@ -90,7 +93,8 @@ Result<void> LineClient::send_all(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent <= 0) return fail(Errc::io_error, fmt::format("the server's connection broke: {}", std::strerror(errno)));
+    if (sent <= 0)
+      return fail(Errc::io_error, fmt::format("the server's connection broke: {}", std::strerror(errno)));
     bytes.remove_prefix(static_cast<std::size_t>(sent));
   }
   return {};
@@ -102,7 +106,8 @@ Result<void> LineClient::fill() {
     const ssize_t got = ::recv(socket_, chunk, sizeof chunk, 0);
     if (got < 0 && errno == EINTR) continue;
     if (got == 0) return fail(Errc::io_error, "the server closed the connection");
-    if (got < 0) return fail(Errc::io_error, fmt::format("no answer from the server: {}", std::strerror(errno)));
+    if (got < 0)
+      return fail(Errc::io_error, fmt::format("no answer from the server: {}", std::strerror(errno)));
     buffer_.append(chunk, static_cast<std::size_t>(got));
     return {};
   }

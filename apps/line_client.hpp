@@ -15,7 +15,8 @@ struct LineReply {
   std::map<std::string, std::string> fields;  // prompt, completion, depth, exits, ttft_ms, tok_s
 };
 
-/// A blocking client of docs/PROTOCOL.md: one connection, one request at a time. For the benchmark and the chat.
+/// A blocking client of docs/PROTOCOL.md: one connection, one request at a time. For the benchmark and the
+/// chat.
 class LineClient {
  public:
   /// target is HOST:PORT. Errors: bad_request for its spelling, io_error for the connection.

@@ -44,7 +44,8 @@ void start_logging(const std::string& format, const std::string& level) {
                                                        spdlog::async_overflow_policy::overrun_oldest);
   if (format == "json") {
     auto formatter = std::make_unique<spdlog::pattern_formatter>();
-    formatter->add_flag<JsonMessage>('*').set_pattern(R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l","message":"%*"})");
+    formatter->add_flag<JsonMessage>('*').set_pattern(
+        R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l","message":"%*"})");
     logger->set_formatter(std::move(formatter));
   } else {
     logger->set_pattern("%H:%M:%S.%e %^%l%$ %v");
@@ -53,6 +54,8 @@ void start_logging(const std::string& format, const std::string& level) {
   spdlog::set_default_logger(std::move(logger));
 }
 
-void stop_logging() { spdlog::shutdown(); }
+void stop_logging() {
+  spdlog::shutdown();
+}
 
 }  // namespace helios::apps

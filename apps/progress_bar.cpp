@@ -10,7 +10,9 @@ namespace helios::apps {
 using namespace std::chrono_literals;
 
 ProgressBar::ProgressBar(std::string label, std::size_t total)
-    : label_(std::move(label)), total_(total), terminal_(::isatty(STDERR_FILENO) == 1),
+    : label_(std::move(label)),
+      total_(total),
+      terminal_(::isatty(STDERR_FILENO) == 1),
       start_(std::chrono::steady_clock::now()) {}
 
 ProgressBar::~ProgressBar() {

@@ -5,12 +5,14 @@
 namespace helios::apps {
 
 void add_sampling_options(CLI::App& command, SamplingOptions& options) {
-  command.add_option("--max-tokens", options.max_tokens, "Tokens to generate at most")->check(CLI::PositiveNumber);
+  command.add_option("--max-tokens", options.max_tokens, "Tokens to generate at most")
+      ->check(CLI::PositiveNumber);
   command.add_option("--temperature", options.temperature, "0 takes the likeliest token");
   command.add_option("--top-k", options.top_k, "Sample among the k likeliest (0: all)");
   command.add_option("--top-p", options.top_p, "Sample within this much probability");
   command.add_option("--min-p", options.min_p, "Drop tokens below this share of the likeliest");
-  command.add_option("--repetition-penalty", options.repetition_penalty, "Divides the score of tokens seen before");
+  command.add_option("--repetition-penalty", options.repetition_penalty,
+                     "Divides the score of tokens seen before");
   command.add_option("--seed", options.seed, "Same seed, same text, whatever else runs");
   command.add_option("--stop", options.stop, "End before this text (repeatable)");
   command.add_flag("--ignore-eos", options.ignore_eos, "Go on past the end-of-text token");

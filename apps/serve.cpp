@@ -48,8 +48,8 @@ int run_serve(ServeOptions options) {
     protocol::MetricsServerOptions metrics_options;
     metrics_options.host = "127.0.0.1";
     metrics_options.port = static_cast<std::uint16_t>(options.metrics_port);
-    Result<std::unique_ptr<protocol::MetricsServer>> listening =
-        protocol::MetricsServer::start(metrics_options, engine.metrics(), engine.server().router(), engine.system());
+    Result<std::unique_ptr<protocol::MetricsServer>> listening = protocol::MetricsServer::start(
+        metrics_options, engine.metrics(), engine.server().router(), engine.system());
     if (!listening) return failed(listening.error());
     metrics = std::move(*listening);
     ready_line += fmt::format(" metrics=127.0.0.1:{}", metrics->port());
@@ -79,15 +79,21 @@ int run_serve(ServeOptions options) {
 void add_serve(CLI::App& program, Run& run) {
   auto options = std::make_shared<ServeOptions>();
   options->engine.log_level = "info";
+  options->engine.adaptive = true;
   options->line.port = 7070;
-  CLI::App* command = program.add_subcommand("serve", "Serve models over the line protocol (docs/PROTOCOL.md)");
-  command->add_option("--model", options->engine.models, "GGUF file (repeatable; the first is the default)")->required();
+  CLI::App* command =
+      program.add_subcommand("serve", "Serve models over the line protocol (docs/PROTOCOL.md)");
+  command->add_option("--model", options->engine.models, "GGUF file (repeatable; the first is the default)")
+      ->required();
   command->add_option("--host", options->line.host, "Address to listen on; other than loopback needs --key");
   command->add_option("--port", options->line.port, "Line protocol port (0: any free one)");
   command->add_option("--key", options->line.key, "Clients must AUTH with this key")->envname("HELIOS_KEY");
-  command->add_option("--metrics-port", options->metrics_port, "Prometheus metrics and health on this port (0: any free one)")
+  command
+      ->add_option("--metrics-port", options->metrics_port,
+                   "Prometheus metrics and health on this port (0: any free one)")
       ->check(CLI::Range(0, 65535));
-  command->add_option("--drain-seconds", options->drain_seconds, "Time for running requests to end at shutdown")
+  command
+      ->add_option("--drain-seconds", options->drain_seconds, "Time for running requests to end at shutdown")
       ->check(CLI::NonNegativeNumber);
   add_engine_options(*command, options->engine);
   command->callback([options, &run] { run = [options] { return run_serve(*options); }; });

@@ -14,8 +14,9 @@ struct Unit {
   double bytes;
 };
 
-constexpr Unit kUnits[] = {{"", 1},           {"B", 1},         {"KiB", 1024.0},   {"MiB", 1048576.0},
-                           {"GiB", 1073741824.0}, {"kB", 1e3},  {"MB", 1e6},       {"GB", 1e9}};
+constexpr Unit kUnits[] = {
+    {"", 1},     {"B", 1},    {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0},
+    {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}};
 
 }  // namespace
 
@@ -30,8 +31,10 @@ Result<std::uint64_t> parse_size(std::string_view text) {
       }
     }
   }
-  return fail(Errc::bad_request,
-              fmt::format("'{}' is not a size: use a number with B, KiB, MiB, GiB, kB, MB or GB, such as 512MiB", text));
+  return fail(
+      Errc::bad_request,
+      fmt::format("'{}' is not a size: use a number with B, KiB, MiB, GiB, kB, MB or GB, such as 512MiB",
+                  text));
 }
 
 std::string format_size(std::uint64_t bytes) {

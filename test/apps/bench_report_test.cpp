@@ -9,7 +9,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-RequestRecord record(std::chrono::milliseconds sent, std::vector<std::chrono::milliseconds> tokens, int prompt) {
+RequestRecord record(std::chrono::milliseconds sent, std::vector<std::chrono::milliseconds> tokens,
+                     int prompt) {
   RequestRecord r;
   const BenchTime zero{};
   r.sent = zero + sent;

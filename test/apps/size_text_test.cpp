@@ -10,7 +10,8 @@ TEST_CASE("sizes are read with their unit", "[apps]") {
     const char* text;
     std::uint64_t bytes;
   };
-  const Case cases[] = {{"0", 0}, {"1048576", 1048576}, {"512MiB", 536870912}, {"1.5KiB", 1536}, {"2GB", 2000000000}, {"7B", 7}};
+  const Case cases[] = {{"0", 0},         {"1048576", 1048576}, {"512MiB", 536870912},
+                        {"1.5KiB", 1536}, {"2GB", 2000000000},  {"7B", 7}};
   for (const Case& c : cases) {
     CAPTURE(c.text);
     CHECK(parse_size(c.text).value() == c.bytes);
