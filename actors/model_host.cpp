@@ -57,8 +57,8 @@ runtime::Task<> ModelHost::on(Admit msg) {
     msg.reply.fail(named.error());
     co_return;
   }
-  const policy::DepthOffer offer{
-      .layers = layers, .depth = depth_, .feasible = depth_, .exits = options_.file->exit_layers()};
+  const std::vector<int> exits = options_.file->exit_layers();
+  const policy::DepthOffer offer{.layers = layers, .depth = depth_, .feasible = depth_, .exits = exits};
   const auto choice = policy::choose_depth(offer, msg.exit_layer, *named, msg.policy_named);
   if (!choice) {
     msg.reply.fail(choice.error());

@@ -45,14 +45,14 @@ runtime::Task<> Profiler::on(StepSummary msg) {
   if (!options_.adaptive || deciding_ || !wire_ || !window_.tripped()) co_return;
   const std::optional<int> next = policy::next_exit(depth_, options_.exits, options_.layers);
   if (!next) co_return;
-  const runtime::TimePoint now = now();
-  if (!policy::may_decide(options_.residency, tokens_since_, now - decided_at_, last_load_time_)) co_return;
+  const runtime::TimePoint at = now();
+  if (!policy::may_decide(options_.residency, tokens_since_, at - decided_at_, last_load_time_)) co_return;
   spdlog::info("profiler model={} decision=deepen from={} to={} breach_rate={:.2f} window={} limit={:.2f}",
                options_.model_name, depth_, *next, window_.rate(), window_.window(), options_.breach_max);
   if (meters_) meters_->decisions.add(1);
   window_.reset();
   tokens_since_ = 0;
-  decided_at_ = now;
+  decided_at_ = at;
   Deepen deepen{*next};
   deciding_ = static_cast<bool>(wire_->host.tell(deepen));  // a full host: the counter trips again
 }

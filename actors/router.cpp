@@ -122,9 +122,9 @@ runtime::Task<> Router::admit(Submit msg, RequestId id, std::size_t route_index,
   }
   const auto prompt_tokens = static_cast<std::int64_t>(prepared->ids.size());
   const int depth = msg.request.exit_layer.value_or(states_[route_index].depth);
-  const Result<void> fits =
-      policy::check_tokens(options_.bounds, load(), prompt_tokens, msg.request.sampling.max_tokens,
-                           route.file->config().context_length, route.cache->max_tokens(depth));
+  const Result<void> fits = policy::check_tokens(
+      options_.bounds, load(), prompt_tokens, msg.request.sampling.max_tokens, route.file->config().context,
+      route.cache->could_ever_fit(prompt_tokens + msg.request.sampling.max_tokens, depth));
   if (!fits) {
     refuse(fits.error());
     co_return;

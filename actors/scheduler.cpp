@@ -147,7 +147,7 @@ runtime::Task<> Scheduler::on(GetSchedulerStats msg) {
   stats.running = static_cast<int>(running_.size());
   stats.waiting = static_cast<int>(waiting_.size());
   stats.blocks_total = cache_->blocks_total();
-  stats.blocks_used = stats.blocks_total - cache_->blocks_free();
+  stats.blocks_used = cache_->blocks_used();
   msg.reply.send(stats);
   co_return;
 }
@@ -257,6 +257,15 @@ void Scheduler::admit_waiting() {
   }
 }
 
+/// Prefill again from ids at `depth`: exact, since KV depends on ids alone, but all at once.
+void Scheduler::restart(Request& request, int depth) {
+  cache_->release(request.sequence);
+  request.depth = depth;
+  request.target = 0;
+  request.position = 0;
+  request.caught_up = 0;
+}
+
 /// Sequences that follow the model start to catch up once the deeper layers are here. One target at a time.
 void Scheduler::follow_depth() {
   for (auto& request : running_) {
@@ -264,14 +273,16 @@ void Scheduler::follow_depth() {
         depth_ > resident_)
       continue;
     if (!options_.keep_rows && request->position > 0) {
-      cache_->release(request->sequence);
-      request->depth = depth_;
-      request->position = request->caught_up = 0;
+      restart(*request, depth_);
       continue;
     }
     const int positions = static_cast<int>(request->tokens.size()) + 1;
-    // Without room it stays where it is and tries again at the next step.
-    if (!cache_->reserve(request->sequence, positions, {request->depth, depth_})) continue;
+    const Result<void> reserved = cache_->reserve(request->sequence, positions, {request->depth, depth_});
+    if (!reserved && reserved.error().code == Errc::unsupported) {  // rows of its depth are not all there
+      restart(*request, depth_);
+      continue;
+    }
+    if (!reserved) continue;  // no room: it stays where it is and tries again at the next step
     request->target = depth_;
     request->caught_up = 0;
   }
@@ -323,7 +334,7 @@ runtime::Task<> Scheduler::pump() {
     meters_->running.set(static_cast<double>(running_.size()));
     meters_->waiting.set(static_cast<double>(waiting_.size()));
     const auto total = static_cast<double>(cache_->blocks_total());
-    meters_->kv_usage.set(total > 0 ? 1.0 - static_cast<double>(cache_->blocks_free()) / total : 0.0);
+    meters_->kv_usage.set(total > 0 ? static_cast<double>(cache_->blocks_used()) / total : 0.0);
   }
 
   if (!running_.empty() && !broken_) {
@@ -405,10 +416,11 @@ RunStep Scheduler::build_plan(const policy::ComposedStep& step) {
     if (entry.share.rows > 0) order.push_back(&entry);
   }
   auto depth_of = [](const InFlight& e) { return e.share.deepen ? e.request->target : e.request->depth; };
-  std::stable_sort(order.begin(), order.end(), [&](const InFlight* a, const InFlight* b) {
+  std::sort(order.begin(), order.end(), [&](const InFlight* a, const InFlight* b) {
     const int da = depth_of(*a), db = depth_of(*b);
     if (da != db) return da > db;
-    return a->request->decoding() && !b->request->decoding();
+    const bool decode_a = a->request->decoding(), decode_b = b->request->decoding();
+    return decode_a != decode_b ? decode_a : a->request->order < b->request->order;
   });
   for (InFlight* entry : order) {
     Request& request = *entry->request;
@@ -438,8 +450,6 @@ RunStep Scheduler::build_plan(const policy::ComposedStep& step) {
 }
 
 void Scheduler::take_results(StepReport& report) {
-  const runtime::TimePoint now = now();
-  text_.at = now;
   if (report.status) {
     time_model_.observe(step_work_, std::max(seconds_of(report.took), 1e-9));
     ++stats_.steps;

@@ -70,6 +70,7 @@ class Scheduler final : public runtime::Actor<Scheduler, WireScheduler, Enqueue,
   bool reserve_rows();
   bool preempt_youngest(const Request* keep);
   void preempt(Request& request);
+  void restart(Request& request, int depth);
   void take_results(StepReport& report);
   RunStep build_plan(const policy::ComposedStep& step);
   int layers_in_use() const;

@@ -56,7 +56,7 @@ Result<void> check_request(const AdmissionBounds& bounds, const Load& load, cons
 }
 
 Result<void> check_tokens(const AdmissionBounds& bounds, const Load& load, std::int64_t prompt_tokens,
-                          int max_tokens, std::int64_t context_tokens, std::int64_t kv_tokens) {
+                          int max_tokens, std::int64_t context_tokens, bool memory_fits) {
   if (prompt_tokens < 1) return fail(Errc::bad_request, "the prompt has no tokens");
   const std::int64_t total = prompt_tokens + max_tokens;
   if (total > context_tokens) {
@@ -64,12 +64,11 @@ Result<void> check_tokens(const AdmissionBounds& bounds, const Load& load, std::
                 fmt::format("{} prompt tokens and {} to generate make {}; the model's context is {} tokens",
                             prompt_tokens, max_tokens, total, context_tokens));
   }
-  if (total > kv_tokens) {
-    return fail(
-        Errc::too_long,
-        fmt::format("{} prompt tokens and {} to generate make {}; the memory holds {} tokens at this depth "
-                    "even when empty: give more memory or ask for less",
-                    prompt_tokens, max_tokens, total, kv_tokens));
+  if (!memory_fits) {
+    return fail(Errc::too_long,
+                fmt::format("{} prompt tokens and {} to generate make {}: more than the memory holds at "
+                            "this depth even when empty; give more memory or ask for less",
+                            prompt_tokens, max_tokens, total));
   }
   if (load.live_prompt_tokens + prompt_tokens > bounds.live_prompt_tokens_max) {
     return fail(Errc::busy,

@@ -25,10 +25,10 @@ struct Load {
 /// Before any work is done for the request: bytes, counts, ranges. Errors: bad_request, too_long, busy.
 Result<void> check_request(const AdmissionBounds& bounds, const Load& load, const GenerateRequest& request);
 
-/// Once the prompt's tokens are counted. context_tokens: the model's limit; kv_tokens: what an empty cache
-/// holds for one sequence at the wanted depth. Errors: bad_request (no token), too_long (with both counts),
-/// busy.
+/// Once the prompt's tokens are counted. context_tokens: the model's limit; memory_fits:
+/// whether an empty cache holds them all at the wanted depth. Errors: bad_request (no token), too_long (with
+/// both counts), busy.
 Result<void> check_tokens(const AdmissionBounds& bounds, const Load& load, std::int64_t prompt_tokens,
-                          int max_tokens, std::int64_t context_tokens, std::int64_t kv_tokens);
+                          int max_tokens, std::int64_t context_tokens, bool memory_fits);
 
 }  // namespace helios::actors::policy

@@ -8,6 +8,7 @@
 #include "actors/policy/residency.hpp"
 #include "actors/policy/step_composer.hpp"
 #include "actors/policy/step_time_model.hpp"
+#include "test/actors/print_result.hpp"
 
 namespace helios::actors::policy {
 namespace {
@@ -20,12 +21,11 @@ TEST_CASE("breach window: trips only when full and over the share", "[actors][po
     bool trips;
   };
   const Case cases[] = {
-      {100, 1, 99, 1, false},    // not full
-      {100, 1, 100, 1, true},    // all breaches
-      {100, 1, 100, 2, false},   // exactly half is allowed
-      {100, 20, 159, 1, false},  // 8 x 20 = 160 tokens in the window
-      {100, 20, 160, 1, true},
-      {100, 12, 100, 1, true},  // 96 < 100
+      {100, 1, 99, 1, false},                             // not full
+      {100, 1, 100, 1, true},                             // all breaches
+      {100, 1, 100, 2, false},                            // exactly half is allowed
+      {100, 20, 159, 1, false},                           // 8 x 20 = 160 tokens in the window
+      {100, 20, 160, 1, true},  {100, 12, 100, 1, true},  // 96 < 100
       {1, 0, 1, 1, true},
   };
   for (const Case& c : cases) {
@@ -139,15 +139,15 @@ TEST_CASE("admission: before tokenizing", "[actors][policy]") {
 TEST_CASE("admission: with counts", "[actors][policy]") {
   AdmissionBounds bounds;
   bounds.live_prompt_tokens_max = 1000;
-  CHECK(check_tokens(bounds, {0, 0}, 100, 28, 128, 128));
-  CHECK(check_tokens(bounds, {0, 0}, 0, 1, 128, 128).error().code == Errc::bad_request);
-  const auto context = check_tokens(bounds, {0, 0}, 100, 29, 128, 1 << 20);
+  CHECK(check_tokens(bounds, {0, 0}, 100, 28, 128, true));
+  CHECK(check_tokens(bounds, {0, 0}, 0, 1, 128, true).error().code == Errc::bad_request);
+  const auto context = check_tokens(bounds, {0, 0}, 100, 29, 128, true);
   REQUIRE_FALSE(context);
   CHECK(context.error().code == Errc::too_long);
   CHECK(context.error().message.find("100") != std::string::npos);
   CHECK(context.error().message.find("128") != std::string::npos);
-  CHECK(check_tokens(bounds, {0, 0}, 100, 28, 1 << 20, 127).error().code == Errc::too_long);
-  CHECK(check_tokens(bounds, {1, 950}, 51, 1, 1 << 20, 1 << 20).error().code == Errc::busy);
+  CHECK(check_tokens(bounds, {0, 0}, 100, 28, 1 << 20, false).error().code == Errc::too_long);
+  CHECK(check_tokens(bounds, {1, 950}, 51, 1, 1 << 20, true).error().code == Errc::busy);
 }
 
 /// A device whose steps cost what the model's terms say.
@@ -161,7 +161,8 @@ TEST_CASE("step time model: learns a linear device", "[actors][policy]") {
   std::mt19937 random(7);
   for (int i = 0; i < 200; ++i) {
     StepWork work(30);
-    work.add(0, 18 + static_cast<int>(random() % 13), static_cast<int>(random() % 500), 1 + static_cast<int>(random() % 60));
+    work.add(0, 18 + static_cast<int>(random() % 13), static_cast<int>(random() % 500),
+             1 + static_cast<int>(random() % 60));
     work.add_outputs(1 + static_cast<int>(random() % 32));
     model.observe(work, cost(work));
   }
@@ -204,7 +205,8 @@ StepTimeModel trained_model(int layers) {
 
 TEST_CASE("compose: decode rows always go in, prefill only as the budget allows", "[actors][policy]") {
   const StepTimeModel model = trained_model(30);
-  std::vector<StepCandidate> candidates(4, StepCandidate{.depth = 30, .position = 100, .pending = 1, .decoding = true});
+  std::vector<StepCandidate> candidates(
+      4, StepCandidate{.depth = 30, .position = 100, .pending = 1, .decoding = true});
   candidates.push_back({.depth = 30, .position = 0, .pending = 400});
   const StepLimits limits{.layers = 30, .rows_max = 256};
   const ComposedStep step = compose_step(candidates, limits, model);
@@ -273,7 +275,8 @@ TEST_CASE("compose: a chunk that never fits still gets a row when forced", "[act
 }
 
 TEST_CASE("compose: a sequence without computed rows takes the new depth at once", "[actors][policy]") {
-  std::vector<StepCandidate> candidates{{.depth = 18, .target = 30, .caught_up = 0, .position = 0, .pending = 20}};
+  std::vector<StepCandidate> candidates{
+      {.depth = 18, .target = 30, .caught_up = 0, .position = 0, .pending = 20}};
   const ComposedStep step = compose_step(candidates, {.layers = 30, .rows_max = 64}, StepTimeModel{});
   CHECK(step.shares[0].deepen);
   CHECK(step.shares[0].catch_up == 0);

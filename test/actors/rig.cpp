@@ -1,8 +1,37 @@
 #include "test/actors/rig.hpp"
 
+#include "model/model_file.hpp"
+#include "model/transformer.hpp"
+
 namespace helios::test {
 
 using namespace std::chrono_literals;
+
+const std::string& tiny_model_path() {
+  static const TempFile file(".gguf");
+  static const bool written = (write_tiny_model(file.path()), true);
+  (void)written;
+  return file.path();
+}
+
+std::size_t tiny_arena_bytes(int tokens) {
+  runtime::SimExecutor sim(1);
+  auto device = gpu::VirtualDevice::create(sim, {.arena_bytes = std::size_t{256} << 20, .cost = {}});
+  REQUIRE(device);
+  auto file = model::ModelFile::open(tiny_model_path());
+  REQUIRE(file);
+  model::TransformerOptions options;
+  options.kv_type = options.row_type = gpu::DataType::f32;
+  options.keep_rows = false;
+  options.max_rows = kRigStepRows;
+  options.max_outputs = kRigRunning;
+  auto transformer = model::Transformer::create(**device, *file, options);
+  REQUIRE(transformer);
+  std::size_t bytes = (*device)->budget().used() + model::global_device_bytes(**device, **file);
+  const int layers = (*file)->config().layers;
+  for (int layer = 0; layer < layers; ++layer) bytes += model::layer_device_bytes(**device, **file, layer);
+  return bytes + (*transformer)->kv_cache()->sequence_bytes(tokens, layers) + 4096;
+}
 
 Rig::Rig(RigOptions options) : sim(options.seed) {
   gpu::VirtualOptions device_options = std::move(options.device);
@@ -12,12 +41,15 @@ Rig::Rig(RigOptions options) : sim(options.seed) {
   device = std::move(*created);
   system = std::make_unique<runtime::ActorSystem>(sim, &metrics);
   actors::ServerOptions server_options;
-  server_options.models.push_back({.path = tiny_model_path(), .exits_path = "", .name = "tiny",
-                                   .exit_layer = options.exit_layer, .policy = ""});
+  server_options.models.push_back({.path = tiny_model_path(),
+                                   .exits_path = "",
+                                   .name = "tiny",
+                                   .exit_layer = options.exit_layer,
+                                   .policy = ""});
   server_options.kv_type = gpu::DataType::f32;
   server_options.row_type = gpu::DataType::f32;
-  server_options.step_rows_max = 64;
-  server_options.max_running = 32;
+  server_options.step_rows_max = kRigStepRows;
+  server_options.max_running = kRigRunning;
   if (options.tweak) options.tweak(server_options);
   auto started = actors::Server::start(std::move(server_options), *system, *device, &metrics);
   if (!started) {
@@ -47,8 +79,8 @@ std::shared_ptr<Outcome> Rig::start(actors::GenerateRequest request, runtime::Du
   return outcome;
 }
 
-runtime::Task<> Rig::follow(std::shared_ptr<Outcome> outcome, actors::GenerateRequest request, runtime::Duration delay,
-                            std::shared_ptr<actors::TokenStream> stream) {
+runtime::Task<> Rig::follow(std::shared_ptr<Outcome> outcome, actors::GenerateRequest request,
+                            runtime::Duration delay, std::shared_ptr<actors::TokenStream> stream) {
   if (delay > runtime::Duration::zero()) (void)co_await runtime::sleep_for(sim, delay);
   actors::Submit submit;
   submit.request = std::move(request);

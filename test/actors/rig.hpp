@@ -17,16 +17,19 @@
 #include "runtime/sleep.hpp"
 #include "runtime/strand.hpp"
 #include "runtime/sync_wait.hpp"
+#include "test/actors/print_result.hpp"
 #include "test/support/tiny_model.hpp"
 
 namespace helios::test {
 
+inline constexpr int kRigStepRows = 64, kRigRunning = 32;
+
 struct RigOptions {
   std::uint64_t seed = 1;
-  std::optional<int> exit_layer;
+  std::optional<int> exit_layer = std::nullopt;
   std::size_t arena_bytes = std::size_t{64} << 20;
-  gpu::VirtualOptions device;  // arena_bytes is taken from above
-  std::function<void(actors::ServerOptions&)> tweak;
+  gpu::VirtualOptions device = {};  // arena_bytes is taken from above
+  std::function<void(actors::ServerOptions&)> tweak = {};
   bool wait_ready = true;
 };
 
@@ -38,7 +41,7 @@ struct Outcome {
   std::string text;
   std::vector<actors::TokenInfo> tokens;  // of the chunks
   std::uint64_t last_seq = 0;
-  bool gap = false;          // in seq
+  bool gap = false;  // in seq
   int finishes = 0;
   bool after_finish = false;  // an event came after Finish
   actors::Finish finish;
@@ -75,12 +78,17 @@ class Rig {
   std::optional<Error> start_error;
 
  private:
-  runtime::Task<> follow(std::shared_ptr<Outcome> outcome, actors::GenerateRequest request, runtime::Duration delay,
-                         std::shared_ptr<actors::TokenStream> stream);
+  runtime::Task<> follow(std::shared_ptr<Outcome> outcome, actors::GenerateRequest request,
+                         runtime::Duration delay, std::shared_ptr<actors::TokenStream> stream);
   runtime::Task<> cancel_later(std::shared_ptr<Outcome> outcome, runtime::Duration delay);
   std::unique_ptr<runtime::Strand> strand_;
   std::unique_ptr<runtime::AsyncScope> clients_;
 };
+
+/// The tiny model, written once a process.
+const std::string& tiny_model_path();
+/// Arena that holds all its layers, the workspace, and KV of about `tokens` tokens at full depth.
+std::size_t tiny_arena_bytes(int tokens);
 
 /// A prompt of `n` ids that depends on `salt`, greedy, `max_tokens` to make, eos ignored.
 actors::GenerateRequest request_of(int n, int salt, int max_tokens);

@@ -156,7 +156,8 @@ TEST_CASE("serving: a request that the memory can never hold is refused at the d
   CHECK(rig.run(request_of(8, 1, 8)).finish.reason == FinishReason::length);
 }
 
-TEST_CASE("serving: more than the memory holds at once waits or is prefilled again, and is right", "[actors]") {
+TEST_CASE("serving: more than the memory holds at once waits or is prefilled again, and is right",
+          "[actors]") {
   std::vector<std::vector<std::int32_t>> alone;
   {
     Rig rig;
@@ -198,8 +199,8 @@ TEST_CASE("serving: a stop id ends the text and is counted", "[actors]") {
   Rig rig;
   const auto free_run = rig.run(request_of(6, 3, 20));
   const std::int32_t stop = free_run.ids()[7];
-  const auto first =
-      static_cast<int>(std::find(free_run.ids().begin(), free_run.ids().end(), stop) - free_run.ids().begin());
+  const auto first = static_cast<int>(std::find(free_run.ids().begin(), free_run.ids().end(), stop) -
+                                      free_run.ids().begin());
   auto request = request_of(6, 3, 20);
   request.sampling.stop_ids = {stop};
   const auto out = rig.run(request);
@@ -232,7 +233,8 @@ TEST_CASE("serving: a reader that does not read loses its own request, nobody el
   actors::Submit submit;
   submit.request = request_of(4, 1, 200);
   submit.stream = stream;
-  const auto accepted = runtime::sync_wait(rig.sim, rig.server->router().ask(std::move(submit), runtime::kNever));
+  const auto accepted =
+      runtime::sync_wait(rig.sim, rig.server->router().ask(std::move(submit), runtime::kNever));
   REQUIRE(accepted);
   auto reader = rig.start(request_of(4, 2, 60));
   rig.settle();
@@ -295,7 +297,8 @@ TEST_CASE("serving: metrics carry the names dashboards know", "[actors]") {
   for (const char* name :
        {"helios_num_requests_running", "helios_num_requests_waiting", "helios_kv_cache_usage_perc",
         "helios_prompt_tokens_total", "helios_generation_tokens_total", "helios_request_success_total",
-        "helios_time_to_first_token_seconds", "helios_inter_token_latency_seconds", "helios_e2e_request_latency_seconds"}) {
+        "helios_time_to_first_token_seconds", "helios_inter_token_latency_seconds",
+        "helios_e2e_request_latency_seconds"}) {
     CAPTURE(name);
     CHECK(text.find(name) != std::string::npos);
   }
