@@ -1,11 +1,11 @@
 #pragma once
-// How a suspended coroutine is resumed from anywhere: at most once, on its own strand, and never after its
-// frame is gone. Every awaiter of the runtime holds one.
+// For awaiters outside this folder that have a completion of their own: resume once, on the waiting coroutine's
+// executor, and never after its frame is gone. OneShot is the better choice where a value travels.
 
-#include <atomic>
-#include <cassert>
 #include <coroutine>
 #include <memory>
+#include <mutex>
+#include <utility>
 
 #include "runtime/executor.hpp"
 
@@ -13,34 +13,36 @@ namespace helios::runtime {
 
 class Waiter : public std::enable_shared_from_this<Waiter> {
  public:
-  /// On the waiting coroutine's strand.
-  static std::shared_ptr<Waiter> create(std::coroutine_handle<> handle) {
-    auto executor = Executor::current();
-    assert(executor && "co_await outside of a strand");
-    return std::make_shared<Waiter>(handle, std::move(executor));
-  }
-  Waiter(std::coroutine_handle<> handle, std::shared_ptr<Executor> executor)
-      : handle_(handle), executor_(std::move(executor)) {}
+  explicit Waiter(std::coroutine_handle<> handle)
+      : handle_(handle), executor_(detail::require_executor("a wait")) {}
 
   /// Any thread, any number of times: the first one resumes.
   void wake() {
-    if (fired_.exchange(true, std::memory_order_acq_rel)) return;
-    executor_->post([self = shared_from_this()] {
-      if (!self->abandoned_) self->handle_.resume();
+    const std::lock_guard lock(mutex_);
+    if (fired_ || !handle_) return;
+    fired_ = true;
+    executor_.post([self = shared_from_this()] {
+      std::coroutine_handle<> handle;
+      {
+        const std::lock_guard inner(self->mutex_);
+        handle = std::exchange(self->handle_, nullptr);
+      }
+      if (handle) handle.resume();
     });
   }
-  /// On the strand, when the awaiter is destroyed or has resumed.
+  /// On the executor, when the awaiter is destroyed or has resumed.
   void abandon() noexcept {
-    abandoned_ = true;
-    fired_.store(true, std::memory_order_release);
+    const std::lock_guard lock(mutex_);
+    handle_ = nullptr;
   }
-  Executor& executor() const noexcept { return *executor_; }
+  /// Valid until abandon().
+  Executor& executor() const noexcept { return executor_; }
 
  private:
+  std::mutex mutex_;
   std::coroutine_handle<> handle_;
-  std::shared_ptr<Executor> executor_;
-  std::atomic<bool> fired_{false};
-  bool abandoned_ = false;  // strand only
+  Executor& executor_;
+  bool fired_ = false;
 };
 
 /// Owns a Waiter for the life of an awaiter, and its deadline's timer.
@@ -52,17 +54,16 @@ class WaiterHandle {
   ~WaiterHandle() { reset(); }
 
   const std::shared_ptr<Waiter>& arm(std::coroutine_handle<> handle) {
-    waiter_ = Waiter::create(handle);
+    waiter_ = std::make_shared<Waiter>(handle);
     return waiter_;
   }
   void wake_at(TimePoint deadline) {
-    if (deadline == TimePoint::max()) return;
-    timer_ = waiter_->executor().post_at(deadline, [waiter = waiter_] { waiter->wake(); });
+    timer_ = waiter_->executor().root().post_at(deadline, [waiter = waiter_] { waiter->wake(); });
   }
   void reset() noexcept {
     if (!waiter_) return;
     waiter_->abandon();
-    if (timer_ != 0) waiter_->executor().cancel_timer(timer_);
+    if (timer_ != 0) waiter_->executor().root().cancel_timer(timer_);
     timer_ = 0;
     waiter_.reset();
   }
