@@ -1,6 +1,7 @@
 #include "protocol/line_server.hpp"
 
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <spdlog/spdlog.h>
 
 #include <array>
@@ -154,11 +155,16 @@ class Connection final : public ByteSink, public std::enable_shared_from_this<Co
     });
   }
 
-  /// After a half-close no read can report that the peer is gone.
+  /// After a half-close no read can report that the peer is gone. The wait hears of what happens from now on,
+  /// the poll of what happened before it.
   void watch_for_reset() {
     socket_.async_wait(tcp::socket::wait_error, [self = shared_from_this()](error_code error) {
       if (!error && !self->closing_) self->on_session([](Session& session) { session.disconnected(); });
     });
+    pollfd now{.fd = socket_.native_handle(), .events = 0, .revents = 0};
+    if (::poll(&now, 1, 0) > 0 && (now.revents & (POLLERR | POLLHUP)) != 0) {
+      on_session([](Session& session) { session.disconnected(); });
+    }
   }
 
   void close_socket(bool reset) {
