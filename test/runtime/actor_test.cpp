@@ -1,10 +1,12 @@
-#include "runtime/actor_system.hpp"
+#include "runtime/actor.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <memory>
+#include <string>
+#include <vector>
 
-#include "runtime/channel.hpp"
-#include "runtime/sim_executor.hpp"
-#include "runtime/thread_executor.hpp"
+#include "runtime/sleep.hpp"
+#include "test/support/test_runtime.hpp"
 
 using namespace helios;
 using namespace helios::runtime;
@@ -12,165 +14,179 @@ using namespace std::chrono_literals;
 
 namespace {
 
+struct Sum {
+  int value = 0;
+};
 struct Add {
-  int value;
+  int n = 0;
+  Reply<Sum> reply;
 };
-struct Get {
-  Reply<int> reply;
+struct AddSlowly {
+  int n = 0;
+  Duration time{};
+  Reply<Sum> reply;
 };
-struct Boom {};
+struct Ignore {
+  Reply<Sum> reply;
+};
+struct Flush {
+  Reply<> reply;
+};
 
-class Sum final : public Actor<Sum, Add, Get, Boom> {
+class Adder final : public Actor<Adder, Add, AddSlowly, Ignore, Flush> {
  public:
-  Task<> on(Add message) {
-    co_await sleep_for(1ms);
-    total_ = total_ * 31 + message.value;
+  explicit Adder(std::shared_ptr<std::string> log) : log_(std::move(log)) {}
+  Task<> on(Add msg) {
+    *log_ += '<';
+    sum_ += msg.n;
+    co_await yield_now();
+    *log_ += '>';
+    msg.reply.send(Sum{sum_});
   }
-  Task<> on(Get message) {
-    message.reply.send(total_);
+  Task<> on(AddSlowly msg) {
+    *log_ += '[';
+    (void)co_await sleep_for(executor(), msg.time, scope().token());
+    *log_ += ']';
+    sum_ += msg.n;
+    msg.reply.send(Sum{sum_});
+  }
+  Task<> on(Ignore) { co_return; }
+  Task<> on(Flush msg) {
+    msg.reply.send();
     co_return;
   }
-  Task<> on(Boom) {
-    throw std::runtime_error("boom");
-    co_return;
+  Task<> on_stop() {
+    co_await yield_now();
+    *log_ += "stop";
   }
 
  private:
-  int total_ = 0;
+  std::shared_ptr<std::string> log_;
+  int sum_ = 0;
 };
 
-/// Runs one coroutine on a strand of its own.
-void run(Executor& executor, Task<> task) {
-  AsyncScope scope(Strand::create(executor));
-  scope.spawn(std::move(task));
-  REQUIRE(executor.drive([&] { return scope.size() == 0; }, 10s));
-}
-
-int hash_of(int count) {
-  int total = 0;
-  for (int i = 0; i < count; ++i) total = total * 31 + i % 7;
-  return total;
-}
-
-Task<> send_all(Address<Add, Get> to, int count, int* result) {
-  for (int i = 0; i < count; ++i) {
-    Result<void> sent = co_await to.send(Add{i % 7});
-    CHECK(sent.has_value());
+class Asker final : public Actor<Asker, Flush> {
+ public:
+  Asker(Address<Add> adder, std::shared_ptr<std::vector<int>> sums)
+      : adder_(std::move(adder)), sums_(std::move(sums)) {}
+  Task<> on(Flush msg) {
+    Add add{.n = 1, .reply = {}};
+    const Result<Sum> sum = co_await adder_.ask(std::move(add), 1s);
+    CHECK(strand().is_current());  // resumed on its own strand
+    sums_->push_back(sum ? sum->value : -1);
+    msg.reply.send();
   }
-  Result<int> total = co_await to.ask(Get{}, 5s);
-  CHECK(total.has_value());
-  *result = total.value_or(-1);
-}
+
+ private:
+  Address<Add> adder_;
+  std::shared_ptr<std::vector<int>> sums_;
+};
 
 }  // namespace
 
-TEST_CASE("messages of one sender arrive in order through a full mailbox", "[runtime]") {
+TEST_CASE("Actor: handlers run one at a time, across their waits", "[runtime]") {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    SimExecutor executor(seed);
-    ActorSystem system(executor);
-    auto sum = system.spawn<Sum>({.name = "sum", .mailbox_capacity = 3});
-    int result = 0;
-    run(executor, send_all(sum.address<Add, Get>(), 40, &result));
-    CHECK(result == hash_of(40));
+    test::TestRuntime rt(seed);
+    auto log = std::make_shared<std::string>();
+    auto adder = rt.spawn<Adder>({.name = "adder"}, log);
+    auto first = rt.ask(adder, AddSlowly{.n = 1, .time = 5ms, .reply = {}});
+    auto second = rt.ask(adder, Add{.n = 2, .reply = {}});
+    auto third = rt.ask(adder, Add{.n = 4, .reply = {}});
+    rt.run_until_idle();
+    CHECK(std::max({first.value().value, second.value().value, third.value().value}) == 7);
+    CHECK(log->find("<<") == std::string::npos);
+    CHECK(log->find("[<") == std::string::npos);
+    CHECK(log->find("<[") == std::string::npos);
   }
 }
 
-TEST_CASE("the same on threads", "[runtime]") {
-  ThreadExecutor executor(4);
-  ActorSystem system(executor);
-  auto sum = system.spawn<Sum>({.name = "sum", .mailbox_capacity = 3});
-  int result = 0;
-  run(executor, send_all(sum.address<Add, Get>(), 40, &result));
-  CHECK(result == hash_of(40));
+TEST_CASE("Actor: an ask ends by answer, drop, deadline or stop, exactly once", "[runtime]") {
+  test::TestRuntime rt;
+  auto log = std::make_shared<std::string>();
+  auto adder = rt.spawn<Adder>({.name = "adder"}, log);
+  auto ignored = rt.ask(adder, Ignore{});
+  auto slow = rt.ask(adder, AddSlowly{.n = 1, .time = 2s, .reply = {}}, 1s);
+  rt.run_until_idle();
+  CHECK(ignored.failed_with(Errc::dropped));
+  CHECK(slow.failed_with(Errc::deadline_exceeded));
+  CHECK(slow.answers() == 1);
+  auto after = rt.ask(adder, Add{.n = 0, .reply = {}});
+  rt.run_until_idle();
+  CHECK(after.value().value == 1);  // the late work still counted
+
+  auto running = rt.ask(adder, AddSlowly{.n = 1, .time = 1h, .reply = {}}, 2h);
+  auto queued = rt.ask(adder, Add{.n = 1, .reply = {}}, 2h);
+  rt.executor().run_for(1s);
+  CHECK_FALSE(running.ready());
+  rt.system().stop();
+  rt.run_until_idle();
+  CHECK(running.value().value == 2);  // its sleep was cancelled, it answered
+  CHECK(queued.failed_with(Errc::dropped));
+  CHECK(*log == "[]<>[]stop");
+  auto late = rt.ask(adder, Add{.n = 1, .reply = {}});
+  rt.run_until_idle();
+  CHECK(late.failed_with(Errc::dropped));
+  CHECK(adder.stopped());
+  CHECK(log.use_count() == 1);  // the actor is gone
 }
 
-TEST_CASE("the same seed gives the same trace", "[runtime]") {
-  const auto trace = [](std::uint64_t seed) {
-    SimExecutor executor(seed);
-    executor.keep_trace(true);
-    ActorSystem system(executor);
-    auto sum = system.spawn<Sum>({.name = "sum", .mailbox_capacity = 3});
-    auto other = system.spawn<Sum>({.name = "other", .mailbox_capacity = 3});
-    AsyncScope scope(Strand::create(executor));
-    int a = 0, b = 0;
-    scope.spawn(send_all(sum.address<Add, Get>(), 20, &a));
-    scope.spawn(send_all(other.address<Add, Get>(), 20, &b));
-    executor.run_until_idle();
-    return executor.trace();
-  };
-  CHECK(trace(7) == trace(7));
-  CHECK(trace(7) != trace(8));
+TEST_CASE("Actor: asks between actors resume on the asker's strand", "[runtime]") {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    test::TestRuntime rt(seed);
+    auto log = std::make_shared<std::string>();
+    auto sums = std::make_shared<std::vector<int>>();
+    auto adder = rt.spawn<Adder>({.name = "adder"}, log);
+    auto asker = rt.spawn<Asker>({.name = "asker"}, adder.address<Add>(), sums);
+    auto done = rt.ask(asker, Flush{});
+    rt.run_until_idle();
+    CHECK(done.ok());
+    rt.system().stop();
+    CHECK(*sums == std::vector{1});
+  }
 }
 
-TEST_CASE("a full mailbox refuses, its reserved places do not", "[runtime]") {
-  SimExecutor executor(1);
-  ActorSystem system(executor);
-  auto sum = system.spawn<Sum>({.name = "sum", .mailbox_capacity = 2});
-  auto to = sum.address<Add>();
-  CHECK(to.tell(Add{1}).has_value());
-  CHECK(to.tell(Add{1}).has_value());
-  CHECK(to.tell(Add{1}).error().code == Errc::busy);
-  CHECK(to.tell_urgent(Add{1}).has_value());
-}
-
-TEST_CASE("a failing handler answers pending asks, and restarts when told to", "[runtime]") {
-  for (const Supervision supervision : {Supervision::stop, Supervision::restart, Supervision::escalate}) {
-    SimExecutor executor(3);
-    ActorSystem system(executor);
-    auto sum = system.spawn_from<Sum>({.name = "sum", .supervision = supervision}, [] { return std::make_unique<Sum>(); });
-    auto to = sum.address<Add, Get, Boom>();
-    CHECK(to.tell(Boom{}).has_value());
-    std::optional<Result<int>> answer;
-    static constexpr auto ask = [](Address<Add, Get, Boom> address, std::optional<Result<int>>* out) -> Task<> {
-      out->emplace(co_await address.ask(Get{}, 5s));
-    };
-    run(executor, ask(to, &answer));
-    REQUIRE(answer.has_value());
-    if (supervision == Supervision::restart) {
-      CHECK(answer->value() == 0);
-    } else {
-      CHECK(answer->error().code == Errc::dropped);
-      executor.run_until_idle();
-      CHECK(sum.stopped());
-      CHECK(system.failed() == (supervision == Supervision::escalate ? "sum: boom" : ""));
+TEST_CASE("ActorSystem: stops in reverse order, and gives up on what does not end", "[runtime]") {
+  struct Wait {};
+  class Stubborn final : public Actor<Stubborn, Wait> {
+   public:
+    Stubborn(std::shared_ptr<std::string> log, char name) : log_(std::move(log)), name_(name) {}
+    ~Stubborn() { *log_ += name_; }
+    Task<> on(Wait) {
+      auto never = OneShot<bool>::create();
+      co_await never->wait();
+      *log_ += "unreachable";
     }
-  }
-}
 
-TEST_CASE("an ask has a deadline", "[runtime]") {
-  SimExecutor executor(1);
-  ActorSystem system(executor);
-  auto sum = system.spawn<Sum>({.name = "sum"});
-  auto to = sum.address<Add, Get>();
-  for (int i = 0; i < 20; ++i) CHECK(to.tell(Add{i}).has_value());
-  std::optional<Result<int>> answer;
-  static constexpr auto ask = [](Address<Add, Get> address, std::optional<Result<int>>* out) -> Task<> {
-    out->emplace(co_await address.ask(Get{}, 5ms));
+   private:
+    std::shared_ptr<std::string> log_;
+    char name_;
   };
-  run(executor, ask(to, &answer));
-  CHECK(answer->error().code == Errc::deadline_exceeded);
+  test::TestRuntime rt;
+  auto log = std::make_shared<std::string>();
+  auto a = rt.spawn<Stubborn>({.name = "a"}, log, 'a');
+  auto b = rt.spawn<Stubborn>({.name = "b", .stop_grace = 100ms}, log, 'b');
+  CHECK(b.address().tell(Wait{}).has_value());
+  rt.run_until_idle();
+  const TimePoint before = rt.now();
+  rt.system().stop();
+  CHECK(*log == "ba");
+  CHECK(rt.now() - before == 100ms);
+  CHECK(a.address().tell(Wait{}).error().code == Errc::dropped);
+  auto late = rt.spawn<Stubborn>({.name = "late"}, log, 'l');
+  CHECK(late.stopped());
+  CHECK(*log == "ba");
 }
 
-TEST_CASE("everything can be torn down after every n-th event", "[runtime]") {
-  for (std::uint64_t events = 0; events < 300; ++events) {
-    SimExecutor executor(events);
-    ActorSystem system(executor);
-    auto sum = system.spawn<Sum>({.name = "sum", .mailbox_capacity = 2});
-    Channel<int> channel(2);
-    int result = 0;
-    AsyncScope scope(Strand::create(executor));
-    static constexpr auto writer = [](Channel<int>* to) -> Task<> {
-      for (int i = 0; i < 10; ++i) (void)co_await to->push(i);
-    };
-    static constexpr auto reader = [](Channel<int>* from) -> Task<> {
-      while (co_await from->pop()) co_await sleep_for(1ms);
-    };
-    scope.spawn(send_all(sum.address<Add, Get>(), 10, &result));
-    scope.spawn(writer(&channel));
-    scope.spawn(reader(&channel));
-    for (std::uint64_t i = 0; i < events && executor.step(); ++i) {
-    }
-    if (events % 2 == 0) system.stop();
-    scope.clear();
-  }
+TEST_CASE("Address: empty ones and plain messages without an asker", "[runtime]") {
+  test::TestRuntime rt;
+  const Address<Add> empty;
+  CHECK_FALSE(empty);
+  CHECK(empty.tell(Add{}).error().code == Errc::dropped);
+  CHECK(rt.run(empty.ask(Add{}, 1s)).error().code == Errc::dropped);
+  auto log = std::make_shared<std::string>();
+  auto adder = rt.spawn<Adder>({.name = "adder"}, log);
+  CHECK(adder.address().tell(Add{.n = 3, .reply = {}}).has_value());
+  CHECK(rt.run(adder.address().ask(Add{.n = 1, .reply = {}}, 1s)).value().value == 4);
+  CHECK(rt.metrics().prometheus_text().find("helios_actor_messages_total{actor=\"adder\"} 2\n") !=
+        std::string::npos);
 }

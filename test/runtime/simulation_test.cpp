@@ -1,0 +1,59 @@
+#include <catch2/catch_test_macros.hpp>
+#include <set>
+
+#include "test/runtime/workload.hpp"
+
+using namespace helios;
+using namespace helios::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct Outcome {
+  std::uint64_t hash = 0;
+  std::string trace;
+  Tally tally;
+};
+
+Outcome run_seed(std::uint64_t seed) {
+  auto tally = std::make_shared<Tally>();
+  Outcome outcome;
+  {
+    TestRuntime rt(seed);
+    auto hub = build_workload(rt.system(), tally);
+    std::vector<Pending<Number>> rounds;
+    for (int width : {1, 4, 9}) rounds.push_back(rt.ask(hub, Round{width, {}}, 60s));
+    rt.run_until_idle();
+    for (const auto& round : rounds) {
+      REQUIRE(round.ready());
+      REQUIRE(round.answers() == 1);
+      REQUIRE(round.ok());
+    }
+    rt.system().stop();
+    outcome.hash = rt.executor().trace_hash();
+    outcome.trace = rt.executor().trace();
+  }
+  outcome.tally = *tally;
+  return outcome;
+}
+
+}  // namespace
+
+TEST_CASE("Simulation: 1,000 seeds of ping, fan-out and failing children; the same seed repeats",
+          "[runtime]") {
+  std::set<std::uint64_t> hashes;
+  int failures = 0;
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    const Outcome first = run_seed(seed);
+    const Outcome second = run_seed(seed);
+    REQUIRE(first.hash == second.hash);
+    REQUIRE(first.trace == second.trace);
+    REQUIRE(first.tally.asked == 14);
+    REQUIRE(first.tally.answered == 14);
+    REQUIRE(first.tally.alive == 0);
+    failures += first.tally.asked - first.tally.values;
+    hashes.insert(first.hash);
+  }
+  CHECK(hashes.size() > 990);  // seeds do differ
+  CHECK(failures > 0);         // and some asks were refused, dropped or late
+}
