@@ -24,6 +24,7 @@ struct Activation {
 };
 
 inline constexpr std::int64_t kTileRows = 4;
+inline constexpr float kTinyBlock = 0x1p-100F;  // blocks below it are all zero: 127 / amax would overflow
 inline constexpr std::size_t kTileBlockBytes = 176;
 
 constexpr std::size_t tile_bytes(std::int64_t cols) noexcept {

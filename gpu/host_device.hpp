@@ -16,7 +16,7 @@ struct HostOptions {
   std::size_t arena_bytes = 0;
   int threads = 1;  // of a compute stream
   Kernels kernels = Kernels::fast;
-  std::string isa_limit;              // sse4, avx2, avx3 or avx3_dl; empty: the best this CPU has
+  std::string isa_limit;              // not above sse4, avx2, avx3 or avx3_dl; empty: the CPU's best
   runtime::Tracer* tracer = nullptr;  // outlives the device; null: off
   int copy_nice = 10;                 // of the copy thread, added to the process's
 };
@@ -24,7 +24,7 @@ struct HostOptions {
 /// The CPU as a device: its memory is an arena of repacked weights, its streams are threads.
 class HostDevice final : public Device {
  public:
-  /// Errors: bad_request (no threads, an unknown or unavailable isa_limit), out_of_memory.
+  /// Errors: bad_request (no threads, an unknown isa_limit), out_of_memory.
   static Result<std::unique_ptr<HostDevice>> create(HostOptions options);
   ~HostDevice() override;
 

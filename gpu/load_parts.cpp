@@ -1,0 +1,91 @@
+#include "gpu/load_parts.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "gpu/half.hpp"
+#include "gpu/matrix.hpp"
+
+namespace helios::gpu {
+
+namespace {
+
+void widen(DataType type, std::int64_t count, const std::byte* from, std::byte* to) {
+  if (type == DataType::f32) {
+    std::memcpy(to, from, static_cast<std::size_t>(count) * 4);
+    return;
+  }
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::uint16_t bits;
+    std::memcpy(&bits, from + 2 * i, 2);
+    const float value = type == DataType::f16 ? half_to_float(bits) : bfloat_to_float(bits);
+    std::memcpy(to + 4 * i, &value, 4);
+  }
+}
+
+}  // namespace
+
+Result<void> validate(const LoadRequest& request) {
+  if (!request.file) return fail(Errc::bad_request, "a load needs a file");
+  constexpr std::int64_t kMaxSide = std::int64_t{1} << 31;
+  for (const LoadPiece& piece : request.pieces) {
+    if (piece.destination == nullptr) return fail(Errc::bad_request, "a load piece has no destination");
+    if (piece.rows < 1 || piece.cols < 1 || piece.rows > kMaxSide || piece.cols > kMaxSide ||
+        piece.cols % block_elements(piece.type) != 0) {
+      return fail(Errc::bad_request, "a load piece's shape is not whole blocks of its type");
+    }
+    if (piece.raw && is_quantised(piece.type)) {
+      return fail(Errc::bad_request,
+                  "vectors are loaded from F32, F16 or BF16, not " + std::string(to_string(piece.type)));
+    }
+    if (piece.file_bytes / row_bytes(piece.type, piece.cols) != static_cast<std::uint64_t>(piece.rows) ||
+        piece.file_bytes % row_bytes(piece.type, piece.cols) != 0) {
+      return fail(Errc::bad_request, "a load piece's bytes do not agree with its shape");
+    }
+  }
+  return {};
+}
+
+std::vector<LoadPart> split(const LoadRequest& request) {
+  std::vector<LoadPart> parts;
+  for (std::size_t index = 0; index < request.pieces.size(); ++index) {
+    LoadPiece whole = request.pieces[index];
+    if (whole.raw) {  // a vector has no rows to keep together
+      whole.rows *= whole.cols;
+      whole.cols = 1;
+    }
+    const std::size_t row = row_bytes(whole.type, whole.cols);
+    const std::int64_t step =
+        std::max<std::int64_t>(static_cast<std::int64_t>(kCopyPieceBytes / row) / kPanelRows, 1) * kPanelRows;
+    for (std::int64_t first = 0; first < whole.rows; first += step) {
+      LoadPart part{whole, index};
+      part.piece.rows = std::min(step, whole.rows - first);
+      part.piece.file_offset += static_cast<std::uint64_t>(first) * row;
+      part.piece.file_bytes = static_cast<std::uint64_t>(part.piece.rows) * row;
+      part.piece.destination += whole.raw ? static_cast<std::size_t>(first) * sizeof(float)
+                                          : packed_matrix_bytes(whole.type, first, whole.cols);
+      parts.push_back(part);
+    }
+  }
+  return parts;
+}
+
+std::size_t staging_bytes(std::span<const LoadPart> parts) {
+  std::size_t bytes = 0;
+  for (const LoadPart& part : parts) bytes = std::max(bytes, static_cast<std::size_t>(part.piece.file_bytes));
+  return bytes;
+}
+
+Result<void> load_part(const FileReader& file, const LoadPart& part, std::span<std::byte> staging) {
+  const LoadPiece& piece = part.piece;
+  const std::span<std::byte> bytes = staging.first(static_cast<std::size_t>(piece.file_bytes));
+  if (Result<void> read = file.read_at(piece.file_offset, bytes); !read) return read;
+  if (piece.raw) {
+    widen(piece.type, piece.rows, bytes.data(), piece.destination);
+  } else {
+    pack_panels(piece.type, piece.rows, piece.cols, bytes.data(), piece.destination);
+  }
+  return {};
+}
+
+}  // namespace helios::gpu
