@@ -206,6 +206,26 @@ TEST_CASE("Tokenizer: both ways of merging give what the definition gives", "[mo
   }
 }
 
+TEST_CASE("Tokenizer: a long text gives the ids of its parts", "[model]") {
+  const std::vector<std::pair<std::string, std::string>> merges = {
+      {"a", "b"}, {" ", "a"}, {"b", "a"}, {"ab", "ba"}};
+  const auto tokenizer = test::byte_tokenizer(merges);
+  std::mt19937 rng(11);
+  std::string text;
+  Ids wanted;
+  for (int i = 0; i < 3000;
+       ++i) {                // words that repeat, and some that do not: the table of known pieces is in use
+    std::string word = "1";  // a digit stands alone, so the parts cannot merge with each other
+    for (std::size_t length = std::uniform_int_distribution<std::size_t>(0, 9)(rng); length > 0; --length) {
+      word += " ab"[std::uniform_int_distribution<std::size_t>(0, 2)(rng)];
+    }
+    text += word;
+    const Ids ids = tokenizer->encode(word, false);
+    wanted.insert(wanted.end(), ids.begin(), ids.end());
+  }
+  CHECK(tokenizer->encode(text, false) == wanted);
+}
+
 TEST_CASE("Tokenizer: the bytes come back, whatever they are", "[model]") {
   const auto tokenizer = test::byte_tokenizer({{" ", "a"}, {"\xC3", "\xA9"}, {"\n", "\n"}});
   std::mt19937 rng(5);
