@@ -4,16 +4,9 @@
 
 #include <algorithm>
 
-#include "model/block_pool.hpp"
+#include "model/kv_pools.hpp"
 
 namespace helios::model {
-
-struct KvCache::Sequence::Pools {
-  Pools(gpu::DeviceBudget& budget, std::size_t kv_bytes, std::size_t row_bytes)
-      : kv(budget, kv_bytes, gpu::Use::kv), rows(budget, row_bytes, gpu::Use::rows) {}
-  BlockPool kv;
-  BlockPool rows;
-};
 
 KvCache::Sequence& KvCache::Sequence::operator=(Sequence&& other) noexcept {
   if (this != &other) {

@@ -54,7 +54,8 @@ class KvCache {
 
    private:
     friend class KvCache;
-    friend class Transformer;
+    friend class KvAccess;
+    friend class StepDraft;
     struct Pools;
     std::shared_ptr<Pools> pools_;                   // of the cache it was reserved in
     std::vector<std::vector<std::int32_t>> blocks_;  // [layers + pseudo-layers][block]
@@ -84,6 +85,8 @@ class KvCache {
   /// other sequence there. Careful side: counts the loss at slab ends.
   bool could_ever_fit(std::int64_t tokens, int depth) const;
 
+  /// The pseudo-layer of the exit at `depth`, or -1 when its head has no block.
+  int pseudo_layer_of(int depth) const noexcept;
   std::size_t block_bytes() const noexcept;
   std::size_t row_block_bytes() const noexcept;
   const KvCacheOptions& options() const noexcept { return options_; }
@@ -91,8 +94,8 @@ class KvCache {
   std::size_t sequence_bytes(std::int64_t tokens, int depth) const;
 
  private:
-  friend class Transformer;
-  int pseudo_layer_of(int depth) const noexcept;  // -1: that exit has no block
+  friend class KvAccess;
+  friend class StepDraft;
   std::size_t blocks_for(std::int64_t positions) const noexcept;
 
   KvCacheOptions options_;
