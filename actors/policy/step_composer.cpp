@@ -109,7 +109,7 @@ ComposedStep compose_step(const std::vector<StepCandidate>& candidates, const St
     } else if (left > 0) {
       if (left == 1) {
         // One row alone: without its end the sequence would stay one row behind for ever.
-        if (limits.force_chunk && !granted) {
+        if (limits.force_chunk && !granted && rows < limits.rows_max) {
           share.catch_up = 1;
           share.deepen = true;
           granted = true;
