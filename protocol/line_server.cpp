@@ -80,12 +80,12 @@ class Connection final : public ByteSink, public std::enable_shared_from_this<Co
  public:
   using Gone = std::function<void()>;
 
-  Connection(asio::io_context& io, tcp::socket socket, runtime::Executor& executor,
+  Connection(std::shared_ptr<asio::io_context> io, tcp::socket socket, runtime::Executor& executor,
              const SessionOptions& options, const actors::RouterAddress& router, std::string peer,
              SessionMetrics metrics)
-      : io_(io),
+      : io_(std::move(io)),
         socket_(std::move(socket)),
-        linger_(io),
+        linger_(*io_),
         session_(std::make_shared<Session>(options, router, executor, *this, std::move(peer), metrics)) {}
 
   /// `gone` is called on the I/O thread when the socket is closed and every task of the session has ended.
@@ -103,7 +103,7 @@ class Connection final : public ByteSink, public std::enable_shared_from_this<Co
 
   void start_write(std::string bytes) override {
     output_ = std::move(bytes);  // stable until written(): the session waits for it
-    asio::post(io_, [self = shared_from_this()] {
+    asio::post(*io_, [self = shared_from_this()] {
       asio::async_write(self->socket_, asio::buffer(self->output_), [self](error_code error, std::size_t) {
         self->on_session([failed = bool{error}](Session& session) {
           if (failed) return session.disconnected();
@@ -114,11 +114,11 @@ class Connection final : public ByteSink, public std::enable_shared_from_this<Co
   }
 
   void close(bool reset) override {
-    asio::post(io_, [self = shared_from_this(), reset] { self->close_socket(reset); });
+    asio::post(*io_, [self = shared_from_this(), reset] { self->close_socket(reset); });
   }
 
   void done() override {
-    asio::post(io_, [self = shared_from_this()] {
+    asio::post(*io_, [self = shared_from_this()] {
       self->session_done_ = true;
       self->finish();
     });
@@ -130,10 +130,15 @@ class Connection final : public ByteSink, public std::enable_shared_from_this<Co
     session_->strand().post([self = shared_from_this(), call] { call(*self->session_); });
   }
 
+  /// None when one is outstanding. A closing connection reads into a place of its own: the session may still
+  /// look at the other.
   void read() {
-    socket_.async_read_some(
-        asio::buffer(input_),
-        [self = shared_from_this()](error_code error, std::size_t size) { self->on_read(error, size); });
+    if (std::exchange(reading_, true)) return;
+    const auto place = closing_ ? asio::buffer(discard_) : asio::buffer(input_);
+    socket_.async_read_some(place, [self = shared_from_this()](error_code error, std::size_t size) {
+      self->reading_ = false;
+      self->on_read(error, size);
+    });
   }
 
   void on_read(error_code error, std::size_t size) {
@@ -148,8 +153,9 @@ class Connection final : public ByteSink, public std::enable_shared_from_this<Co
     }
     if (error) return on_session([](Session& session) { session.disconnected(); });
     on_session([size, this](Session& session) {
+      if (session.closed()) return;  // close_socket() reads on
       session.received(std::string_view(input_.data(), size));
-      asio::post(io_, [self = shared_from_this()] {
+      asio::post(*io_, [self = shared_from_this()] {
         if (self->socket_.is_open()) self->read();
       });
     });
@@ -177,6 +183,7 @@ class Connection final : public ByteSink, public std::enable_shared_from_this<Co
     }
     socket_.shutdown(tcp::socket::shutdown_send, ignored);
     if (input_ended_) return close_now();
+    read();
     linger_.expires_after(kLinger);
     linger_.async_wait([self = shared_from_this()](error_code error) {
       if (!error) self->close_now();
@@ -196,13 +203,15 @@ class Connection final : public ByteSink, public std::enable_shared_from_this<Co
     if (socket_closed_ && session_done_ && gone_) std::exchange(gone_, nullptr)();
   }
 
-  asio::io_context& io_;
+  std::shared_ptr<asio::io_context> io_;  // a job of the strand may be the last to let go of this
   tcp::socket socket_;
   asio::steady_timer linger_;
   std::array<char, kReadBytes> input_{};  // owned by whoever has the turn: the read, then the session
+  std::array<char, 1024> discard_{};      // what comes while the connection lingers
   std::string output_;
   Gone gone_;
   bool closing_ = false, socket_closed_ = false, session_done_ = false, input_ended_ = false;
+  bool reading_ = false;
   std::shared_ptr<Session> session_;  // last, so destroyed first: it uses this sink
 };
 
@@ -227,10 +236,10 @@ struct LineServer::Impl {
   runtime::Counter* accepted_counter = nullptr;
   runtime::Counter* refused_counter = nullptr;
 
-  asio::io_context io{1};
-  asio::executor_work_guard<asio::io_context::executor_type> work{io.get_executor()};
-  tcp::acceptor acceptor{io};
-  asio::steady_timer pause{io};
+  std::shared_ptr<asio::io_context> io = std::make_shared<asio::io_context>(1);
+  asio::executor_work_guard<asio::io_context::executor_type> work{io->get_executor()};
+  tcp::acceptor acceptor{*io};
+  asio::steady_timer pause{*io};
   std::uint16_t port = 0;
   bool draining = false;                                       // I/O thread
   std::uint64_t next_id = 1;                                   // I/O thread
@@ -347,7 +356,7 @@ Result<std::unique_ptr<LineServer>> LineServer::start(LineServerOptions options,
     impl->options.session.models = runtime::sync_wait(impl->executor, model_names(impl->router));
   }
   impl->accept();
-  impl->thread = std::thread([&io = impl->io] { io.run(); });
+  impl->thread = std::thread([io = impl->io] { io->run(); });
   return std::unique_ptr<LineServer>(new LineServer(std::move(impl)));
 }
 
@@ -356,7 +365,7 @@ LineServer::LineServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 LineServer::~LineServer() {
   stop_accepting();
   if (!impl_->wait_until_empty(impl_->options.flush)) {
-    asio::post(impl_->io, [impl = impl_.get()] {
+    asio::post(*impl_->io, [impl = impl_.get()] {
       for (auto& [id, connection] : impl->by_id) connection->stop();
     });
     // A stopped session waits for nothing but its strand, and its socket for kLinger.
@@ -364,8 +373,7 @@ LineServer::~LineServer() {
       spdlog::warn("line server: waiting for {} connections to end", connections());
     }
   }
-  impl_->work.reset();
-  impl_->io.stop();
+  impl_->work.reset();  // every socket is closed: the I/O thread runs out of work
   impl_->thread.join();
 }
 
@@ -379,7 +387,7 @@ std::size_t LineServer::connections() const {
 }
 
 void LineServer::stop_accepting() {
-  asio::post(impl_->io, [impl = impl_.get()] {
+  asio::post(*impl_->io, [impl = impl_.get()] {
     if (std::exchange(impl->draining, true)) return;
     error_code ignored;
     impl->pause.cancel();
