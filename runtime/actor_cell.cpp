@@ -252,6 +252,7 @@ void ActorCell::finish() {
   loop_scope_.destroy_children();
   scope_->destroy_children();
   actor_.reset();
+  factory_ = nullptr;
   for (Job& job : std::exchange(on_stopped_, {})) job();
 }
 

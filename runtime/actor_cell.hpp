@@ -85,7 +85,7 @@ class ActorCell : public std::enable_shared_from_this<ActorCell> {
   void finish();
 
   const ActorOptions options_;
-  const Factory factory_;
+  Factory factory_;  // with the constructor arguments; emptied when the actor is gone
   const Hooks hooks_;
   Tracer* const tracer_;
   int track_ = 0;

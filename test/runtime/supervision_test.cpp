@@ -108,6 +108,7 @@ TEST_CASE("Supervision: back-off doubles, and too many failures in the window st
   for (int i = 0; i < 3; ++i) {
     const TimePoint before = rt.now();
     CHECK(actor.address().tell(Throw{}).has_value());
+    rt.executor().run_ready();
     auto next = rt.ask(actor, Get{});
     while (!next.ready()) REQUIRE(rt.executor().step());
     CHECK(next.ok());
@@ -115,6 +116,7 @@ TEST_CASE("Supervision: back-off doubles, and too many failures in the window st
   }
   CHECK(waits == std::vector<Duration>{10ms, 20ms, 40ms});
   CHECK(actor.address().tell(Throw{}).has_value());
+  rt.executor().run_ready();
   auto pending = rt.ask(actor, Get{});
   rt.executor().run_for(1s);
   CHECK(pending.failed_with(Errc::dropped));
