@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <boost/asio/defer.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <mutex>
 #include <optional>
@@ -75,7 +75,9 @@ ThreadExecutor::~ThreadExecutor() {
 
 void ThreadExecutor::post(Job job) {
   if (impl_->stopped.load(std::memory_order_relaxed)) return;
-  asio::post(impl_->io, std::move(job));
+  // defer: from one of our threads the job stays on it, unless another thread is free when the present job ends. A
+  // ping-pong then needs no wake-up between threads.
+  asio::defer(impl_->io, std::move(job));
 }
 
 TimerId ThreadExecutor::post_at(TimePoint when, Job job) {
