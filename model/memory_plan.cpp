@@ -32,7 +32,7 @@ MemoryPlan MemoryPlan::make(const gpu::Device& device, const ModelFile& file,
   const GgufTensor* head = file.gguf().find(c.tied_head ? "token_embd.weight" : "output.weight");
   plan.head_bytes = device.packed_bytes(head->type, head->rows(), head->cols());
   if (file.exits() != nullptr) plan.block_exits = file.exits()->block_layers();
-  plan.workspace_bytes = workspace_bytes(c, options, static_cast<int>(plan.block_exits.size()));
+  plan.workspace_bytes = model::workspace_bytes(c, options, static_cast<int>(plan.block_exits.size()));
   plan.kv_bytes_per_token_layer =
       2 * static_cast<std::size_t>(c.kv_width()) * gpu::block_bytes(options.kv_type);
   plan.row_bytes_per_token =

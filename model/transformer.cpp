@@ -86,7 +86,7 @@ Result<std::unique_ptr<Transformer>> Transformer::create(gpu::Device& device,
   const KvCacheOptions cache = cache_options(*file, options);
   const auto pseudo_layers = static_cast<int>(cache.block_exits.size());
   Result<gpu::Slab> slab =
-      device.budget().reserve(workspace_bytes(file->config(), options, pseudo_layers), gpu::Use::workspace);
+      device.budget().reserve(model::workspace_bytes(file->config(), options, pseudo_layers), gpu::Use::workspace);
   if (!slab) return slab.error();
   parts->workspace_slab = std::move(*slab);
   parts->workspace = Workspace::place(file->config(), options, pseudo_layers, parts->workspace_slab.data());
