@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 #include <catch2/catch_test_macros.hpp>
+#include "test/gpu/result_text.hpp"
 
 #include <cstdio>
 #include <cstring>

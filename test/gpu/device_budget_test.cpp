@@ -2,6 +2,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <vector>
+#include "test/gpu/result_text.hpp"
 
 namespace helios::gpu {
 

@@ -1,6 +1,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <limits>
+#include "test/gpu/result_text.hpp"
 
 #include "test/gpu/kernel_cases.hpp"
 

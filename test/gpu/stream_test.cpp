@@ -2,6 +2,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <vector>
+#include "test/gpu/result_text.hpp"
 
 #include "gpu/host_device.hpp"
 #include "runtime/async_scope.hpp"
@@ -89,18 +90,20 @@ TEST_CASE("Event: callbacks run once, before or after completion; the first outc
 
 TEST_CASE("Event: a coroutine resumes on its strand, or at its deadline", "[gpu]") {
   runtime::SimExecutor executor(1);
-  auto strand = std::make_shared<runtime::Strand>(executor);
-  runtime::AsyncScope scope(strand);
   const Event soon, never;
   std::vector<int> order;
-  scope.spawn([](runtime::Executor* on, Event event, std::vector<int>* out) -> runtime::Task<> {
+  runtime::Strand strand(executor);
+  runtime::AsyncScope scope(strand);
+  auto first = [](runtime::Executor* on, Event event, std::vector<int>* out) -> runtime::Task<> {
     const Result<void> status = co_await event.completed(*on, on->now() + 50ms);
     out->push_back(status ? 1 : -1);
-  }(&executor, soon, &order));
-  scope.spawn([](runtime::Executor* on, Event event, std::vector<int>* out) -> runtime::Task<> {
+  }(&executor, soon, &order);
+  auto second = [](runtime::Executor* on, Event event, std::vector<int>* out) -> runtime::Task<> {
     const Result<void> status = co_await event.completed(*on, on->now() + 50ms);
     out->push_back(status.error().code == Errc::deadline_exceeded ? 2 : -2);
-  }(&executor, never, &order));
+  }(&executor, never, &order);
+  REQUIRE(scope.spawn(std::move(first)));
+  REQUIRE(scope.spawn(std::move(second)));
   executor.post_at(executor.now() + 10ms, [soon] { soon.complete({}); });
   executor.run_until_idle();
   CHECK(order == std::vector<int>{1, 2});

@@ -3,6 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cstdio>
 #include <vector>
+#include "test/gpu/result_text.hpp"
 
 #include "runtime/sim_executor.hpp"
 
