@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "model/forward_program.hpp"
+#include "model/memory_plan.hpp"
 #include "model/step_draft.hpp"
 #include "model/workspace.hpp"
 

@@ -13,11 +13,13 @@ struct Deepened {
   float difference = 0.0F;                  // largest, of the logits right after it
 };
 
-/// Decodes some tokens at depth 3, deepens to 6, goes on; against a sequence whose every position ran 6 layers.
+/// Decodes some tokens at depth 3, deepens to 6, goes on; against a sequence whose every position ran 6
+/// layers.
 Deepened deepen(DataType weights, DataType rows, DataType kv, int chunk) {
   const TempFile path(".gguf");
   write_tiny_model(path.path(), {.type = weights, .seed = 5});
-  Loaded l = Loaded::make(path.path(), 6, {.kv_type = kv, .row_type = rows, .max_rows = 64, .max_outputs = 2});
+  Loaded l =
+      Loaded::make(path.path(), 6, {.kv_type = kv, .row_type = rows, .max_rows = 64, .max_outputs = 2});
   model::Sequential moved(*l.transformer, 3), direct(*l.transformer, 6);
   std::vector<std::int32_t> ids = some_ids(21, 3);
   const auto shallow = must(moved.generate(ids, greedy(12)));

@@ -26,7 +26,8 @@ void patch(const std::string& path, const std::string& from, const std::string& 
 
 TEST_CASE("ModelConfig: the shape of a file", "[model]") {
   const TempFile path(".gguf");
-  write_tiny_model(path.path(), {.layers = 3, .hidden = 64, .heads = 4, .kv_heads = 2, .feed_forward = 96, .vocab = 300});
+  write_tiny_model(path.path(),
+                   {.layers = 3, .hidden = 64, .heads = 4, .kv_heads = 2, .feed_forward = 96, .vocab = 300});
   const auto file = must(model::ModelFile::open(path.path()));
   const model::ModelConfig& c = file->config();
   CHECK(c.layers == 3);

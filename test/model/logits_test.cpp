@@ -119,8 +119,8 @@ Accuracy compare(Loaded& l, const Reference& reference, const char* name) {
     for (int at = 0; at < count; at += 32) {
       model::StepPlan plan;
       for (int i = at; i < std::min(at + 32, count); ++i) {
-        plan.rows.push_back({&sequence, i, prompt.ids[static_cast<std::size_t>(i)], 0, static_cast<std::int16_t>(depth),
-                             static_cast<std::int16_t>(i - at)});
+        plan.rows.push_back({&sequence, i, prompt.ids[static_cast<std::size_t>(i)], 0,
+                             static_cast<std::int16_t>(depth), static_cast<std::int16_t>(i - at)});
         plan.outputs.push_back({depth, nullptr, 0, true});
       }
       const auto results = must(model::run_step(*l.transformer, plan));
@@ -147,15 +147,17 @@ Accuracy compare(Loaded& l, const Reference& reference, const char* name) {
   }
   Accuracy accuracy{static_cast<double>(equal) / static_cast<double>(positions),
                     std::sqrt(squares / static_cast<double>(values))};
-  std::printf("%s kernels: argmax equal on %zu of %zu positions (%.2f %%), logits of the top 8: rms difference %.4f, "
-              "largest %.4f; KL mean %.6f, largest %.6f nats over %zu positions\n",
-              name, equal, positions, 100.0 * accuracy.agreement, accuracy.rms, largest, kl, kl_largest,
-              reference.rows.size());
+  std::printf(
+      "%s kernels: argmax equal on %zu of %zu positions (%.2f %%), logits of the top 8: rms difference %.4f, "
+      "largest %.4f; KL mean %.6f, largest %.6f nats over %zu positions\n",
+      name, equal, positions, 100.0 * accuracy.agreement, accuracy.rms, largest, kl, kl_largest,
+      reference.rows.size());
   CHECK(far == 0);  // no disagreement where the reference was sure
   return accuracy;
 }
 
-/// Greedy continuations: equal ids, or the first difference is where the reference itself was nearly undecided.
+/// Greedy continuations: equal ids, or the first difference is where the reference itself was nearly
+/// undecided.
 void check_continuations(Loaded& l, const Reference& reference, double rms) {
   const double near_tie = std::max(0.15, 4.0 * rms);  // DESIGN §7
   int equal = 0;
@@ -177,7 +179,8 @@ void check_continuations(Loaded& l, const Reference& reference, double rms) {
     CHECK(undecided.gap() < near_tie);
     CHECK(std::find(std::begin(undecided.ids), std::end(undecided.ids), *a) != std::end(undecided.ids));
   }
-  std::printf("  %d of %zu continuations of 64 tokens are equal throughout\n", equal, reference.prompts.size());
+  std::printf("  %d of %zu continuations of 64 tokens are equal throughout\n", equal,
+              reference.prompts.size());
 }
 
 Loaded load_real(const std::string& path, gpu::Kernels kernels) {
@@ -211,7 +214,8 @@ TEST_CASE("SmolLM2: reference kernels agree with the float32 reference", "[model
   Reference reference = load_reference();
   // Plain loops are slow: a prompt of each task, all its positions.
   std::vector<Prompt> some;
-  for (std::size_t i = 0; i < reference.prompts.size(); i += 4) some.push_back(std::move(reference.prompts[i]));
+  for (std::size_t i = 0; i < reference.prompts.size(); i += 4)
+    some.push_back(std::move(reference.prompts[i]));
   std::erase_if(reference.rows, [](const FullRow& row) { return row.prompt % 4 != 0; });
   for (FullRow& row : reference.rows) row.prompt /= 4;
   reference.prompts = std::move(some);
@@ -233,11 +237,13 @@ TEST_CASE("SmolLM2: 18 layers hold 18 layers' bytes; deepening to 30 in mid-answ
   std::size_t expected = l.file->global_bytes();
   for (int layer = 0; layer < 18; ++layer) expected += l.file->layer_bytes(layer);
   CHECK(l.file->reader()->bytes_read() == expected);
-  std::printf("18 of 30 layers: %zu device bytes of weights, %zu bytes read\n", l.transformer->weight_bytes(), expected);
+  std::printf("18 of 30 layers: %zu device bytes of weights, %zu bytes read\n", l.transformer->weight_bytes(),
+              expected);
   CHECK(l.device->budget().used(gpu::Use::weights) == l.transformer->weight_bytes());
 
   const Prompt& prompt = reference.prompts.front();
-  std::vector<std::int32_t> ids(prompt.ids.begin(), prompt.ids.begin() + static_cast<std::ptrdiff_t>(prompt.prompt_ids));
+  std::vector<std::int32_t> ids(prompt.ids.begin(),
+                                prompt.ids.begin() + static_cast<std::ptrdiff_t>(prompt.prompt_ids));
   model::Sequential moved(*l.transformer, 18);
   const auto shallow = must(moved.generate(ids, greedy(16)));
   ids.insert(ids.end(), shallow.begin(), shallow.end());

@@ -22,7 +22,8 @@ inline void must(const Result<void>& result) {
   if (!result) FAIL(result.error().message);
 }
 
-inline std::unique_ptr<gpu::HostDevice> make_device(std::size_t bytes, gpu::Kernels kernels = gpu::Kernels::fast,
+inline std::unique_ptr<gpu::HostDevice> make_device(std::size_t bytes,
+                                                    gpu::Kernels kernels = gpu::Kernels::fast,
                                                     int threads = 1) {
   gpu::HostOptions options;
   options.arena_bytes = bytes;
@@ -69,7 +70,8 @@ inline std::vector<std::int32_t> some_ids(int count, int seed, int vocab = 320) 
 inline std::string real_model() {
   const char* folder = std::getenv("HELIOS_MODELS_DIR");
   const std::filesystem::path path =
-      std::filesystem::path(folder != nullptr ? folder : HELIOS_SOURCE_DIR "/models") / "SmolLM2-135M-Instruct.Q4_1.gguf";
+      std::filesystem::path(folder != nullptr ? folder : HELIOS_SOURCE_DIR "/models") /
+      "SmolLM2-135M-Instruct.Q4_1.gguf";
   if (std::filesystem::exists(path)) return path.string();
   std::puts("SKIPPED: SmolLM2-135M-Instruct.Q4_1.gguf is not here; tools/get_model.sh fetches it");
   return "";

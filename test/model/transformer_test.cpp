@@ -26,7 +26,8 @@ TEST_CASE("Transformer: prefill in chunks equals prefill at once and one by one,
   }
 }
 
-TEST_CASE("Transformer: 32 staggered sequences of many depths give the ids that each gives alone", "[model]") {
+TEST_CASE("Transformer: 32 staggered sequences of many depths give the ids that each gives alone",
+          "[model]") {
   const TempFile path(".gguf");
   write_tiny_model(path.path(), {.type = DataType::q4_1, .head_type = DataType::q8_0});
   Loaded l = Loaded::make(path.path(), 6, {.max_rows = 128, .max_outputs = 32});
@@ -120,7 +121,8 @@ TEST_CASE("Transformer: a plan that cannot be is refused and changes nothing", "
   CHECK(refused({{{&sequence, 0, 320, 0, 4, -1}}, {}}).find("token 320") != std::string::npos);
   CHECK(refused({{{&sequence, 0, 1, 2, 4, -1}}, {}}).find("stored row") != std::string::npos);
   CHECK(refused({{{&sequence, 0, 1, 0, 4, 0}}, {}}).find("output 0 of 0") != std::string::npos);
-  CHECK(refused({{{&sequence, 0, 1, 0, 4, 0}}, {{3, nullptr, 0, false}}}).find("depth 3") != std::string::npos);
+  CHECK(refused({{{&sequence, 0, 1, 0, 4, 0}}, {{3, nullptr, 0, false}}}).find("depth 3") !=
+        std::string::npos);
   CHECK(sequence.tokens().empty());
   CHECK(sequence.filled(0) == 0);
 }
