@@ -1,6 +1,7 @@
 #pragma once
 // Ping, fan-out and a child that fails, in one system: the workload of the seeded and the teardown tests.
 
+#include <atomic>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -12,8 +13,9 @@
 
 namespace helios::test {
 
+/// Written from the strands of all actors, so atomic: on the real executor these are different threads.
 struct Tally {
-  int asked = 0, answered = 0, values = 0, alive = 0;
+  std::atomic<int> asked{0}, answered{0}, values{0}, alive{0};
 };
 
 struct Number {
