@@ -150,7 +150,10 @@ bool KvCache::could_ever_fit(std::int64_t tokens, int depth) const {
   const std::size_t fixed = budget_.used(gpu::Use::weights) + budget_.used(gpu::Use::workspace);
   const std::size_t room = budget_.total() - std::min(budget_.total(), fixed);
   const std::size_t need = sequence_bytes(tokens, depth);
-  return need + need / BlockPool::kSlabBlocks + 2 * (block_bytes() + row_block_bytes()) <= room;
+  // A slab may lose a block at its ends; what does not fill large slabs comes in smaller ones
+  // (BlockPool::grow).
+  constexpr std::size_t kSmallSlabs = 10;
+  return need + need / BlockPool::kSlabBlocks + kSmallSlabs * (block_bytes() + row_block_bytes()) <= room;
 }
 
 }  // namespace helios::model

@@ -43,7 +43,7 @@ TEST_CASE("KvCache: blocks by layer, all or nothing, and all of it back", "[mode
 }
 
 TEST_CASE("KvCache: could_ever_fit keeps its word in an empty cache", "[model]") {
-  auto budget = must(gpu::DeviceBudget::create(300'000));
+  auto budget = must(gpu::DeviceBudget::create(600'000));
   const auto weights = must(budget->reserve(100'000, gpu::Use::weights));
   KvCache cache(*budget, small());
   bool refused = false;

@@ -25,7 +25,8 @@ TEST_CASE("MemoryPlan: what it says is what the device then holds", "[model]") {
   CHECK(plan.max_depth(just, 100) == 4);
   CHECK(plan.max_tokens(plan.weight_bytes(6), 6) == 0);
   CHECK(plan.explain(just, 4).find("leaves room for") != std::string::npos);
-  CHECK(plan.explain(just, 6).find("exit layer 4 would fit") != std::string::npos);
+  const std::size_t least = plan.needed_bytes(plan.block_tokens, 4);  // one block of KV
+  CHECK(plan.explain(least, 6).find("exit layer 4 would fit") != std::string::npos);
   CHECK(plan.explain(1000, 6).find("no depth fits") != std::string::npos);
 }
 
