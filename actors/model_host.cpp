@@ -41,8 +41,8 @@ runtime::Task<> ModelHost::on(WireHost msg) {
 }
 
 runtime::Task<> ModelHost::on(Admit msg) {
-  if (broken_) {
-    msg.reply.fail(*broken_);
+  if (broken_ || !wire_) {
+    msg.reply.fail(broken_ ? *broken_ : fail(Errc::busy, "the model is being set up: retry"));
     co_return;
   }
   const int layers = options_.file->config().layers;
@@ -70,7 +70,7 @@ runtime::Task<> ModelHost::on(Admit msg) {
 }
 
 runtime::Task<> ModelHost::on(Cancel msg) {
-  (void)wire_->scheduler.tell_urgent(msg);
+  if (wire_) (void)wire_->scheduler.tell_urgent(msg);
   co_return;
 }
 
@@ -110,7 +110,7 @@ runtime::Task<> ModelHost::on(SetDepth msg) {
     drop_unused();
     msg.reply.send(Depth{resident()});
     DepthSettled settled{depth_, {}, true};
-    (void)wire_->profiler.tell(settled);
+    if (wire_) (void)wire_->profiler.tell(settled);
     co_return;
   }
   const int layer = msg.layer;
@@ -126,7 +126,7 @@ runtime::Task<> ModelHost::on(Deepen msg) {
 /// Starts or extends the load; settles at once when the layers are here already.
 void ModelHost::want_depth(int layer) {
   wanted_ = std::max(wanted_, layer);
-  if (loading_ || stopping_) return;
+  if (!wire_ || loading_ || stopping_) return;  // wiring calls again
   if (globals_promised_ && promised_ >= wanted_) {
     settle();
     return;
@@ -338,6 +338,10 @@ runtime::Task<> ModelHost::run_step(RunStep msg) {
 }
 
 runtime::Task<> ModelHost::on(GetModelStats msg) {
+  if (!wire_) {
+    msg.reply.fail(fail(Errc::busy, "the model is being set up: retry"));
+    co_return;
+  }
   scope().spawn(answer_stats(std::move(msg)));  // it asks others; the mailbox stays responsive
   co_return;
 }
