@@ -30,7 +30,10 @@ std::size_t tiny_arena_bytes(int tokens) {
   std::size_t bytes = (*device)->budget().used() + model::global_device_bytes(**device, **file);
   const int layers = (*file)->config().layers;
   for (int layer = 0; layer < layers; ++layer) bytes += model::layer_device_bytes(**device, **file, layer);
-  return bytes + (*transformer)->kv_cache()->sequence_bytes(tokens, layers) + 4096;
+  // What could_ever_fit() allows for slabs that are not filled, and a little more.
+  const model::KvCache& cache = *(*transformer)->kv_cache();
+  const std::size_t need = cache.sequence_bytes(tokens, layers);
+  return bytes + need + need / 4 + 4 * cache.sequence_bytes(1, layers);
 }
 
 Rig::Rig(RigOptions options) : sim(options.seed) {
