@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and runs the tests through ctest. A second run does only what is needed.
-#   tools/test.sh           release build with every test; the runtime and the actors under the thread sanitizer, every
-#                           folder's tests under the address sanitizer. At most 15 minutes cold on two cores.
-#   tools/test.sh --full    also the rest under the sanitizers, tests labelled slow, long seeds, long fuzzing, format
+#   tools/test.sh           release build with every test.
+#   tools/test.sh --full    also every folder's tests under the thread and address sanitizers, tests labelled slow, long seeds, long fuzzing, format
 # Environment: HELIOS_MODELS_DIR (model files), HELIOS_SEEDS and HELIOS_FUZZ_SECONDS (with --full: 20000 seeds, 120 s a
 # fuzzer, unless set), HELIOS_JOBS (compilers at once).
 # Exit status: 0 when every test that could run passed. Tests whose files are missing are skipped, and counted at the end.
@@ -110,13 +109,10 @@ phase "model" obtain_model
 
 phase "release: build" build_preset release && phase "release: tests" run_ctest release "${exclude_slow[@]}"
 if ((full)); then
-  phase "thread sanitizer: build and tests" sanitized tsan 'test_[a-z0-9_]+'
-  phase "address sanitizer: build and tests" sanitized asan 'test_[a-z0-9_]+|[a-z0-9_]+_fuzz'
+  phase "thread sanitizer: build and tests" sanitized tsan 'test_(runtime|gpu|model|actors|protocol|apps)'
+  phase "address sanitizer: build and tests" sanitized asan 'test_(runtime|gpu|model|actors|protocol|apps)'
   phase "fuzzing" long_fuzzing
   phase "format and tidy" "$HELIOS_ROOT/tools/tidy.sh"
-else
-  phase "thread sanitizer: build and tests" sanitized tsan 'test_runtime|test_actors'
-  phase "address sanitizer: build and tests" sanitized asan 'test_[a-z0-9_]+'
 fi
 
 say "time"
