@@ -6,7 +6,7 @@ namespace helios::actors::policy {
 
 namespace {
 
-/// Predictions are off by a few per cent; the plan aims below the promise.
+/// Share of the stretch that a plan uses: while the step-time model learns, chunks cost more than it says.
 constexpr double kMargin = 0.65;
 
 /// Everything one trial plan needs: total work and the decode rows' share of it.

@@ -64,7 +64,7 @@ std::uint64_t run_seed(std::uint64_t seed) {
 }
 
 TEST_CASE("seeded: one terminal event each and balanced pools, whatever the order", "[actors]") {
-  const char* more = std::getenv("HELIOS_TEST_SEEDS");
+  const char* more = std::getenv("HELIOS_SEEDS");
   const std::uint64_t seeds = more != nullptr ? std::strtoull(more, nullptr, 10) : 200;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) run_seed(seed);
 }
