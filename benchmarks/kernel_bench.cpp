@@ -1,5 +1,6 @@
 // Speed of the host's matrix products on the shapes of SmolLM2-135M: one JSON line per (type, shape, rows).
-// kernel_bench [--quick] [--threads N] [--isa NAME]
+// kernel_bench [--quick] [--threads N] [--isa NAME] [--fine TENTHS]
+// --fine: how many of ten blocks of the activations are fine (gpu/activation.hpp), 0 when not given.
 
 #include <algorithm>
 #include <chrono>
@@ -28,7 +29,7 @@ constexpr Shape kShapes[] = {{"gate_up", gpu::DataType::q4_1, 3072, 576},
                              {"head", gpu::DataType::q8_0, 49152, 576}};
 
 /// The best of a few timings of `repeats` products over copies of the weights too large for the caches.
-void measure(gpu::HostDevice& device, const Shape& shape, std::int64_t m, bool quick) {
+void measure(gpu::HostDevice& device, const Shape& shape, std::int64_t m, bool quick, int fine) {
   const std::size_t bytes = device.packed_bytes(shape.type, shape.rows, shape.cols);
   const std::size_t copies = quick ? 1 : std::max<std::size_t>((std::size_t{192} << 20) / bytes, 1);
   const gpu::Slab weights = device.budget().reserve(bytes * copies, gpu::Use::weights).value();
@@ -38,6 +39,11 @@ void measure(gpu::HostDevice& device, const Shape& shape, std::int64_t m, bool q
   std::memset(input.data(), 0, input.size());
   std::vector<float> out(static_cast<std::size_t>(m * shape.rows));
   const gpu::Activation in{input.data(), m, shape.cols};
+  for (std::int64_t row = 0; row < m; ++row) {
+    for (std::int64_t b = 0; b < shape.cols / 32; ++b) {
+      gpu::tile_blocks(in, row)[b].fine[row % gpu::kTileRows] = b % 10 < fine ? 1 : 0;
+    }
+  }
   const auto stream = device.create_stream(gpu::StreamKind::compute).value();
   gpu::CommandList program;
   for (std::size_t i = 0; i < std::min<std::size_t>(copies, 128); ++i) {
@@ -55,17 +61,19 @@ void measure(gpu::HostDevice& device, const Shape& shape, std::int64_t m, bool q
     best = std::min(best, time / static_cast<double>(program.size()));
   }
   const double operations = 2.0 * static_cast<double>(m * shape.rows * shape.cols);
-  std::printf(R"({"isa":"%s","op":"%s","type":"%s","rows":%d,"us":%.1f,"gop_s":%.0f,"gb_s":%.1f})"
-              "\n",
-              std::string(device.isa()).c_str(), shape.name, std::string(to_string(shape.type)).c_str(),
-              static_cast<int>(m), best * 1e6, operations / best * 1e-9,
-              static_cast<double>(bytes) / best * 1e-9);
+  std::printf(
+      R"({"isa":"%s","op":"%s","type":"%s","rows":%d,"fine_tenths":%d,"us":%.1f,"gop_s":%.0f,"gb_s":%.1f})"
+      "\n",
+      std::string(device.isa()).c_str(), shape.name, std::string(to_string(shape.type)).c_str(),
+      static_cast<int>(m), fine, best * 1e6, operations / best * 1e-9,
+      static_cast<double>(bytes) / best * 1e-9);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   bool quick = false;
+  int fine = 0;
   gpu::HostOptions options{
       .arena_bytes = std::size_t{512} << 20,
       .threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 64U))};
@@ -74,6 +82,7 @@ int main(int argc, char** argv) {
     if (flag == "--quick") quick = true;
     if (flag == "--threads" && i + 1 < argc) options.threads = std::atoi(argv[++i]);
     if (flag == "--isa" && i + 1 < argc) options.isa_limit = argv[++i];
+    if (flag == "--fine" && i + 1 < argc) fine = std::atoi(argv[++i]);
   }
   auto device = gpu::HostDevice::create(options);
   if (!device) {
@@ -81,7 +90,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   for (const Shape& shape : kShapes) {
-    for (const std::int64_t m : {1, 4, 16, 64}) measure(**device, shape, m, quick);
+    for (const std::int64_t m : {1, 4, 16, 64}) measure(**device, shape, m, quick, fine);
   }
   return 0;
 }

@@ -17,7 +17,8 @@ struct Projection {
 
 /// Up to three products of one input: fused QKV, gate and up. out[i, r] (+)= sum over c of w[r, c] * in[i,
 /// c]. Reference: dequantised weights, float activations, double sums. Fast: int8 activations for quantised
-/// weights. A row's result does not depend on `rows` nor on the other rows, bit for bit per instruction set.
+/// weights, in two planes where a block is fine (gpu/activation.hpp). A row's result does not depend on
+/// `rows` nor on the other rows, bit for bit per instruction set.
 struct MatMul {
   Activation in;
   std::int64_t rows = 0;

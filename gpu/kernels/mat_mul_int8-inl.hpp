@@ -237,65 +237,75 @@ inline Ints step8(Ints sum, const ByteWeights& b, Ints a) {
 }
 #endif
 
-/// f[m][u] = rows m of a tile times part `part` of panel u (unit bytes apart), over all blocks. Prefetches
-/// `lines` cache lines a block from `ahead`.
+/// sum[m][u] = 32 columns of rows m (q: TileBlock::q or TileResidue::q) times a part of a block of panel u.
 template <int MR, int U, bool kQ8>
-__attribute__((always_inline)) inline void micro(const std::uint8_t* w, std::size_t unit, int part,
-                                                 std::int64_t blocks, const std::uint8_t* tile,
-                                                 Floats (&f)[MR][U], const std::uint8_t* ahead, int lines) {
-  constexpr std::size_t kBlock = kQ8 ? 544 : 320, kScales = kQ8 ? 512 : 256;
-  const std::size_t bytes = static_cast<std::size_t>(part) * kLanes * 4;
-  for (auto& row : f) {
-    for (auto& v : row) v = broadcast_float(0.0F);
-  }
+__attribute__((always_inline)) inline void block_sums(const std::uint8_t* w, std::size_t unit,
+                                                      const void* columns, const std::int32_t* z,
+                                                      Ints (&sum)[MR][U]) {
+  const auto* q = static_cast<const std::int32_t*>(columns);
   const Ints low = broadcast(0x0F0F0F0F);
-  for (std::int64_t b = 0; b < blocks; ++b, w += kBlock, tile += 176) {
-    for (int i = 0; i < lines; ++i, ahead += 64) __builtin_prefetch(ahead, 0, 3);
-    const auto* q = reinterpret_cast<const std::int32_t*>(tile);
-    const auto* d = reinterpret_cast<const float*>(tile + 128);
-    const float* s = d + 4;
-    const auto* z = reinterpret_cast<const std::int32_t*>(tile + 160);
-    Ints sum[MR][U];
 #pragma GCC unroll 4
-    for (int m = 0; m < MR; ++m) {
+  for (int m = 0; m < MR; ++m) {
 #pragma GCC unroll 2
-      for (int u = 0; u < U; ++u) sum[m][u] = kQ8 ? begin8(z[m]) : broadcast(0);
-    }
+    for (int u = 0; u < U; ++u) sum[m][u] = kQ8 ? begin8(z[m]) : broadcast(0);
+  }
 #pragma GCC unroll 4
-    for (int j = 0; j < 4; ++j) {
-      if constexpr (kQ8) {
+  for (int j = 0; j < 4; ++j) {
+    if constexpr (kQ8) {
 #pragma GCC unroll 2
-        for (int h = 0; h < 2; ++h) {
-          ByteWeights v[U];
+      for (int h = 0; h < 2; ++h) {
+        ByteWeights v[U];
 #pragma GCC unroll 2
-          for (int u = 0; u < U; ++u)
-            v[u] = prepare(load_ints(w + static_cast<std::size_t>(u) * unit + bytes + 128 * j + 64 * h));
+        for (int u = 0; u < U; ++u)
+          v[u] = prepare(load_ints(w + static_cast<std::size_t>(u) * unit + 128 * j + 64 * h));
 #pragma GCC unroll 4
-          for (int m = 0; m < MR; ++m) {
-            const Ints a = broadcast(q[(2 * j + h) * 4 + m]);
+        for (int m = 0; m < MR; ++m) {
+          const Ints a = broadcast(q[(2 * j + h) * 4 + m]);
 #pragma GCC unroll 2
-            for (int u = 0; u < U; ++u) sum[m][u] = step8(sum[m][u], v[u], a);
-          }
+          for (int u = 0; u < U; ++u) sum[m][u] = step8(sum[m][u], v[u], a);
         }
-      } else {
-        Ints v[2][U];
+      }
+    } else {
+      Ints v[2][U];
 #pragma GCC unroll 2
-        for (int u = 0; u < U; ++u) {
-          const Ints x = load_ints(w + static_cast<std::size_t>(u) * unit + bytes + 64 * j);
-          v[0][u] = both(x, low);
-          v[1][u] = high_nibbles(x, low);
-        }
+      for (int u = 0; u < U; ++u) {
+        const Ints x = load_ints(w + static_cast<std::size_t>(u) * unit + 64 * j);
+        v[0][u] = both(x, low);
+        v[1][u] = high_nibbles(x, low);
+      }
 #pragma GCC unroll 2
-        for (int h = 0; h < 2; ++h) {
+      for (int h = 0; h < 2; ++h) {
 #pragma GCC unroll 4
-          for (int m = 0; m < MR; ++m) {
-            const Ints a = broadcast(q[(2 * j + h) * 4 + m]);
+        for (int m = 0; m < MR; ++m) {
+          const Ints a = broadcast(q[(2 * j + h) * 4 + m]);
 #pragma GCC unroll 2
-            for (int u = 0; u < U; ++u) sum[m][u] = step4(sum[m][u], v[h][u], a);
-          }
+          for (int u = 0; u < U; ++u) sum[m][u] = step4(sum[m][u], v[h][u], a);
         }
       }
     }
+  }
+}
+
+/// f[m][u] = rows m of a tile times part `part` of panel u (unit bytes apart), over all blocks. Prefetches
+/// `lines` cache lines a block from `ahead`. A row that is not fine gets exact zeros from its residue, so
+/// the rows beside it do not change its bits.
+template <int MR, int U, bool kQ8>
+__attribute__((always_inline)) inline void micro(const std::uint8_t* w, std::size_t unit, int part,
+                                                 std::int64_t blocks, const TileBlock* tile,
+                                                 Floats (&f)[MR][U], const std::uint8_t* ahead, int lines) {
+  constexpr std::size_t kBlock = kQ8 ? 544 : 320, kScales = kQ8 ? 512 : 256;
+  const std::size_t bytes = static_cast<std::size_t>(part) * kLanes * 4;
+  const auto* residue = reinterpret_cast<const TileResidue*>(tile + blocks);
+  for (auto& row : f) {
+    for (auto& v : row) v = broadcast_float(0.0F);
+  }
+  for (std::int64_t b = 0; b < blocks; ++b, w += kBlock, ++tile, ++residue) {
+    for (int i = 0; i < lines; ++i, ahead += 64) __builtin_prefetch(ahead, 0, 3);
+    std::int32_t fine = 0;
+#pragma GCC unroll 4
+    for (int m = 0; m < MR; ++m) fine |= tile->fine[m];
+    Ints sum[MR][U];
+    block_sums<MR, U, kQ8>(w + bytes, unit, tile->q, tile->z, sum);
 #pragma GCC unroll 2
     for (int u = 0; u < U; ++u) {
       const std::uint8_t* scales = w + static_cast<std::size_t>(u) * unit + kScales + bytes / 2;
@@ -305,8 +315,21 @@ __attribute__((always_inline)) inline void micro(const std::uint8_t* w, std::siz
 #pragma GCC unroll 4
       for (int m = 0; m < MR; ++m) {
         const Ints total = kQ8 ? sum[m][u] : finish4(sum[m][u]);
-        f[m][u] = multiply_add(to_floats(total), multiply(scale, broadcast_float(d[m])), f[m][u]);
-        if constexpr (!kQ8) f[m][u] = multiply_add(minimum, broadcast_float(s[m]), f[m][u]);
+        f[m][u] = multiply_add(to_floats(total), multiply(scale, broadcast_float(tile->d[m])), f[m][u]);
+        if constexpr (!kQ8) f[m][u] = multiply_add(minimum, broadcast_float(tile->s[m]), f[m][u]);
+      }
+    }
+    if (fine == 0) [[likely]]
+      continue;
+    block_sums<MR, U, kQ8>(w + bytes, unit, residue->q, residue->z, sum);
+#pragma GCC unroll 2
+    for (int u = 0; u < U; ++u) {
+      const Floats scale = load_halves(w + static_cast<std::size_t>(u) * unit + kScales + bytes / 2);
+#pragma GCC unroll 4
+      for (int m = 0; m < MR; ++m) {
+        const Ints total = kQ8 ? sum[m][u] : finish4(sum[m][u]);
+        const Floats step = broadcast_float(tile->fine[m] != 0 ? tile->d[m] / kResidueSteps : 0.0F);
+        f[m][u] = multiply_add(to_floats(total), multiply(scale, step), f[m][u]);
       }
     }
   }
@@ -326,7 +349,7 @@ inline void store_result(const Projection& p, std::int64_t row, std::int64_t col
 
 template <int MR, int U, bool kQ8>
 inline void tile_product(const Projection& p, std::int64_t row, std::int64_t panel, std::size_t panel_size,
-                         const std::uint8_t* tile, const std::uint8_t* ahead, int lines) {
+                         const TileBlock* tile, const std::uint8_t* ahead, int lines) {
   const auto* w =
       reinterpret_cast<const std::uint8_t*>(p.w.data) + static_cast<std::size_t>(panel) * panel_size;
   for (int part = 0; part < kParts; ++part) {
@@ -343,14 +366,13 @@ inline void tile_product(const Projection& p, std::int64_t row, std::int64_t pan
 template <int U, bool kQ8>
 inline void panel_products(const Projection& p, const Activation& in, std::int64_t rows, std::int64_t panel) {
   const std::size_t panel_size = panel_bytes(p.w.type, p.w.cols);
-  const std::size_t tile_size = tile_bytes(p.w.cols);
   const std::int64_t blocks = p.w.cols / 32, tiles = (rows + 3) / 4;
-  const auto* tile = reinterpret_cast<const std::uint8_t*>(in.tiles());
   const auto* next =
       reinterpret_cast<const std::uint8_t*>(p.w.data) + static_cast<std::size_t>(panel + U) * panel_size;
   const std::size_t group_lines = U * panel_size / 64;
   const int lines = static_cast<int>((static_cast<std::int64_t>(group_lines) / blocks + tiles) / tiles);
-  for (std::int64_t t = 0; t < tiles; ++t, tile += tile_size) {
+  for (std::int64_t t = 0; t < tiles; ++t) {
+    const TileBlock* tile = tile_blocks(in, 4 * t);
     const std::size_t offset = static_cast<std::size_t>(t * blocks) * static_cast<std::size_t>(lines) * 64;
     const int now = offset < group_lines * 64 ? lines : 0;
     switch (std::min<std::int64_t>(rows - 4 * t, 4)) {
@@ -375,7 +397,7 @@ inline void range_products(const Projection& p, const Activation& in, std::int64
                            std::int64_t end) {
   if (rows == 1) {  // bandwidth bound: linear, about 12 KB ahead
     const std::size_t panel_size = panel_bytes(p.w.type, p.w.cols);
-    const auto* tile = reinterpret_cast<const std::uint8_t*>(in.tiles());
+    const TileBlock* tile = tile_blocks(in, 0);
     for (std::int64_t panel = begin; panel < end; ++panel) {
       const auto* w =
           reinterpret_cast<const std::uint8_t*>(p.w.data) + static_cast<std::size_t>(panel) * panel_size;

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -12,9 +11,13 @@ namespace helios::gpu {
 void pack_row_reference(const float* y, const Activation& out, std::int64_t row) {
   std::copy_n(y, out.cols, out.floats() + row * out.cols);
   if (out.cols % 32 != 0) return;
-  std::byte* tile = out.tiles() + static_cast<std::size_t>(row / kTileRows) * tile_bytes(out.cols);
+  double squares = 0.0;
+  for (std::int64_t c = 0; c < out.cols; ++c) squares += double{y[c]} * double{y[c]};
+  const double fine_above = kFineRatio * std::sqrt(squares / static_cast<double>(out.cols));
+  TileBlock* block = tile_blocks(out, row);
+  TileResidue* residue = tile_residues(out, row);
   const auto lane = static_cast<std::size_t>(row % kTileRows);
-  for (std::int64_t b = 0; b < out.cols / 32; ++b, tile += kTileBlockBytes) {
+  for (std::int64_t b = 0; b < out.cols / 32; ++b, ++block, ++residue) {
     const float* x = y + 32 * b;
     float amax = 0.0F;
     bool finite = true;
@@ -23,19 +26,24 @@ void pack_row_reference(const float* y, const Activation& out, std::int64_t row)
       amax = std::max(amax, std::fabs(x[k]));
     }
     const float inverse = finite && amax > kTinyBlock ? 127.0F / amax : 0.0F;
-    std::int32_t sum = 0;
-    std::int8_t q[32] = {};
-    for (int k = 0; k < 32 && finite; ++k) {
-      q[k] = static_cast<std::int8_t>(std::lrintf(x[k] * inverse));
-      sum += q[k];
+    const bool fine = finite && amax > fine_above;
+    std::int32_t sum = 0, residue_sum = 0;
+    for (std::size_t k = 0; k < 32; ++k) {
+      const float steps = finite ? x[k] * inverse : 0.0F;
+      const auto q = static_cast<std::int8_t>(std::lrintf(steps));
+      const auto rest =
+          static_cast<std::int8_t>(fine ? std::lrintf((steps - static_cast<float>(q)) * kResidueSteps) : 0);
+      block->q[k / 4][lane][k % 4] = q;
+      residue->q[k / 4][lane][k % 4] = rest;
+      sum += q;
+      residue_sum += rest;
     }
     const float d = finite ? amax / 127.0F : std::numeric_limits<float>::quiet_NaN();
-    const float s = d * static_cast<float>(sum);
-    const std::int32_t z = -128 * sum;
-    for (std::size_t j = 0; j < 8; ++j) std::memcpy(tile + (j * 4 + lane) * 4, q + 4 * j, 4);
-    std::memcpy(tile + 128 + 4 * lane, &d, 4);
-    std::memcpy(tile + 144 + 4 * lane, &s, 4);
-    std::memcpy(tile + 160 + 4 * lane, &z, 4);
+    block->d[lane] = d;
+    block->s[lane] = d * (static_cast<float>(sum) + static_cast<float>(residue_sum) / kResidueSteps);
+    block->z[lane] = -128 * sum;
+    block->fine[lane] = fine ? 1 : 0;
+    residue->z[lane] = -128 * residue_sum;
   }
 }
 
