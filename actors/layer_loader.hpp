@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "actors/messages.hpp"
+#include "actors/wiring.hpp"
 #include "gpu/device.hpp"
 #include "model/model_file.hpp"
 #include "runtime/actor.hpp"
@@ -20,10 +20,6 @@ struct LayerLoaderOptions {
   std::chrono::milliseconds layer_deadline{120'000};  // one layer's copy
   runtime::Registry* metrics = nullptr;
   runtime::Tracer* tracer = nullptr;
-};
-
-struct WireLoader {
-  runtime::Address<LayerReady, GlobalsReady> host;
 };
 
 /// Only loads: the host holds what is loaded. One range at a time, layer by layer, so that a layer can run as

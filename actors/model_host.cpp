@@ -35,6 +35,12 @@ ModelHost::~ModelHost() = default;
 
 runtime::Task<> ModelHost::on(WireHost msg) {
   wire_ = std::move(msg);
+  WireScheduler scheduler = wire_->for_scheduler;
+  (void)wire_->scheduler.tell_urgent(std::move(scheduler));
+  WireLoader loader = wire_->for_loader;
+  (void)wire_->loader.tell_urgent(std::move(loader));
+  WireProfiler profiler = wire_->for_profiler;
+  (void)wire_->profiler.tell_urgent(std::move(profiler));
   tell_depth();
   want_depth(depth_);
   co_return;
@@ -369,6 +375,9 @@ runtime::Task<> ModelHost::answer_stats(GetModelStats msg) {
     stats.preemptions = scheduled->preemptions;
     stats.blocks_used = scheduled->blocks_used;
     stats.blocks_total = scheduled->blocks_total;
+    const std::size_t block_bytes = transformer_->kv_cache()->block_bytes();
+    stats.kv_bytes_used = static_cast<std::size_t>(stats.blocks_used) * block_bytes;
+    stats.kv_bytes_total = static_cast<std::size_t>(stats.blocks_total) * block_bytes;
   }
   if (profiled) {
     stats.exit_histogram = profiled->exit_histogram;

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "actors/messages.hpp"
+#include "actors/wiring.hpp"
 #include "gpu/device.hpp"
 #include "model/kv_cache.hpp"
 #include "model/model_file.hpp"
@@ -27,14 +27,6 @@ struct ModelHostOptions {
   runtime::Duration ask_deadline = std::chrono::seconds(30);
   runtime::Registry* metrics = nullptr;
   runtime::Tracer* tracer = nullptr;
-};
-
-/// Wiring, once; loading starts with it.
-struct WireHost {
-  runtime::Address<Enqueue, Cancel, StepReport, DepthChanged, Reclaim, GetSchedulerStats> scheduler;
-  runtime::Address<LoadLayers> loader;
-  runtime::Address<DepthSettled, GetProfilerStats> profiler;
-  runtime::Address<HostState> router;
 };
 
 /// Owns the Transformer. One step is in flight at most; layers are adopted and dropped between steps only.

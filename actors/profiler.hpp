@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "actors/messages.hpp"
 #include "actors/policy/breach_window.hpp"
 #include "actors/policy/residency.hpp"
+#include "actors/wiring.hpp"
 #include "runtime/actor.hpp"
 #include "runtime/metrics.hpp"
 
@@ -22,10 +22,6 @@ struct ProfilerOptions {
   policy::Residency residency;
   bool adaptive = true;
   runtime::Registry* metrics = nullptr;
-};
-
-struct WireProfiler {
-  runtime::Address<Deepen> host;
 };
 
 /// One model's counters: exit histogram, breach window, time between decisions. With one model, a breach

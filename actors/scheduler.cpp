@@ -84,7 +84,8 @@ Scheduler::~Scheduler() = default;
 
 runtime::Task<> Scheduler::on(WireScheduler msg) {
   wire_ = std::move(msg);
-  co_return;
+  WireText text = wire_->for_text;
+  (void)co_await wire_->text.send(std::move(text));  // fails only when the text stage has stopped
 }
 
 runtime::Task<> Scheduler::on(Enqueue msg) {

@@ -6,9 +6,9 @@
 #include <memory>
 #include <vector>
 
-#include "actors/messages.hpp"
 #include "actors/policy/step_composer.hpp"
 #include "actors/policy/step_time_model.hpp"
+#include "actors/wiring.hpp"
 #include "model/kv_cache.hpp"
 #include "model/model_file.hpp"
 #include "runtime/actor.hpp"
@@ -27,13 +27,6 @@ struct SchedulerOptions {
   bool keep_rows = true;  // residual rows are stored: deepen by catch-up; else by prefill from ids
   runtime::Registry* metrics = nullptr;
   runtime::Tracer* tracer = nullptr;
-};
-
-/// Wiring, once: whom the Scheduler talks to.
-struct WireScheduler {
-  runtime::Address<RunStep, LayersInUse> host;
-  runtime::Address<OpenText, StepText> text;
-  runtime::Address<StepSummary> profiler;
 };
 
 /// Holds the step credit while no step runs: only then are sequences and their blocks touched. Between

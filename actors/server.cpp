@@ -202,22 +202,18 @@ Result<std::unique_ptr<Server>> Server::start(ServerOptions options, runtime::Ac
   auto router_ref = system.spawn<Router>(runtime::ActorOptions{.name = "Router"}, std::move(router));
 
   for (Wiring& w : wirings) {
-    WireProfiler wire_profiler{w.host.address<Deepen>()};
-    (void)w.profiler.address<WireProfiler>().tell(std::move(wire_profiler));
-    WireText wire_text{w.scheduler.address<StopText>(), router_ref.address<RequestDone>()};
-    (void)w.text.address<WireText>().tell(std::move(wire_text));
-    WireLoader wire_loader{w.host.address<LayerReady, GlobalsReady>()};
-    (void)w.loader.address<WireLoader>().tell(std::move(wire_loader));
-    WireScheduler wire_scheduler{w.host.address<RunStep, LayersInUse>(), w.text.address<OpenText, StepText>(),
-                                 w.profiler.address<StepSummary>()};
-    (void)w.scheduler.address<WireScheduler>().tell(std::move(wire_scheduler));
-  }
-  for (Wiring& w : wirings) {  // last: a host starts to load when it is wired
-    WireHost wire_host{
-        w.scheduler.address<Enqueue, Cancel, StepReport, DepthChanged, Reclaim, GetSchedulerStats>(),
-        w.loader.address<LoadLayers>(), w.profiler.address<DepthSettled, GetProfilerStats>(),
-        router_ref.address<HostState>()};
-    (void)w.host.address<WireHost>().tell(std::move(wire_host));
+    WireHost wire{.scheduler = w.scheduler.address<WireScheduler, Enqueue, Cancel, StepReport, DepthChanged,
+                                                   Reclaim, GetSchedulerStats>(),
+                  .loader = w.loader.address<WireLoader, LoadLayers>(),
+                  .profiler = w.profiler.address<WireProfiler, DepthSettled, GetProfilerStats>(),
+                  .router = router_ref.address<HostState>(),
+                  .for_scheduler = {w.host.address<RunStep, LayersInUse>(),
+                                    w.text.address<WireText, OpenText, StepText>(),
+                                    w.profiler.address<StepSummary>(),
+                                    {w.scheduler.address<StopText>(), router_ref.address<RequestDone>()}},
+                  .for_loader = {w.host.address<LayerReady, GlobalsReady>()},
+                  .for_profiler = {w.host.address<Deepen>()}};
+    (void)w.host.address<WireHost>().tell(std::move(wire));
   }
 
   auto impl = std::make_unique<Impl>();

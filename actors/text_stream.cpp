@@ -120,10 +120,8 @@ runtime::Task<> TextStream::on(StepText msg) {
     if (it == entries_.end()) continue;
     finish(*it->second, end.reason, std::move(end.error));
     entries_.erase(it);
-    if (wire_) {
-      RequestDone done{end.id};
-      (void)co_await wire_->router.send(std::move(done));  // fails only when Router has stopped
-    }
+    RequestDone done{end.id};
+    (void)co_await wire_->router.send(std::move(done));  // fails only when Router has stopped
   }
 }
 

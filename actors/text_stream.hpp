@@ -4,7 +4,7 @@
 #include <memory>
 #include <unordered_map>
 
-#include "actors/messages.hpp"
+#include "actors/wiring.hpp"
 #include "model/detokenizer.hpp"
 #include "model/model_file.hpp"
 #include "model/stop_matcher.hpp"
@@ -20,12 +20,6 @@ struct TextStreamOptions {
   std::size_t pending_bytes_max = std::size_t{1}
                                   << 20;  // text kept for a full stream before its request is ended
   runtime::Registry* metrics = nullptr;
-};
-
-/// Wiring, once: whom this stage talks to.
-struct WireText {
-  runtime::Address<StopText> scheduler;
-  runtime::Address<RequestDone> router;
 };
 
 /// Detokenizes, holds back what could be a stop string, counts usage, writes to bounded streams and never

@@ -59,8 +59,8 @@ struct Finish {
   FinishReason reason = FinishReason::error;
   std::optional<Error> error = {};  // set exactly when reason == error
   Usage usage = {};
-  double ttft_ms = 0;                   // Submit read by Router to first token queued; 0 without tokens
-  double tokens_per_s = 0;              // (n - 1) / (last - first); 0 with fewer than two tokens
+  double ttft_ms = 0;                        // Submit read by Router to first token queued; 0 without tokens
+  double tokens_per_s = 0;                   // (n - 1) / (last - first); 0 with fewer than two tokens
   std::vector<std::int32_t> token_ids = {};  // every sampled id that counts, in order
 };
 

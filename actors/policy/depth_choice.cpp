@@ -70,9 +70,7 @@ Result<DepthChoice> choose_depth(const DepthOffer& offer, std::optional<int> exi
     }
     return DepthChoice{offer.layers, policy_named};
   }
-  // greedy follows the model when it deepens, whether or not the request named the policy: depth is the
-  // model's choice.
-  return DepthChoice{offer.depth, false};
+  return DepthChoice{offer.depth, policy_named};
 }
 
 std::optional<int> next_exit(int depth, std::span<const int> exits, int layers) {

@@ -6,8 +6,8 @@ namespace helios::actors::policy {
 
 namespace {
 
-/// Share of the stretch that a plan uses: while the step-time model learns, chunks cost more than it says.
-constexpr double kMargin = 0.65;
+/// Share of the stretch that a plan uses: the rest is for what the step-time model does not know yet.
+constexpr double kMargin = 0.8;
 
 /// Everything one trial plan needs: total work and the decode rows' share of it.
 struct Trial {

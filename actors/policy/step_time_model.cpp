@@ -18,9 +18,10 @@ double StepWork::touched_layers() const {
 }
 
 StepTimeModel::Terms StepTimeModel::terms_of(const StepWork& work) {
-  // Scaled so that a usual decode step has terms near 1 and the ridge treats them alike.
-  return {1.0, work.touched_layers() / work.layers(), work.layer_rows() / work.layers() / 16.0,
-          work.layer_context() / work.layers() / 16384.0, work.outputs() / 16.0};
+  // Scaled so that a usual decode step has terms near 1 and the ridge treats them alike. The order matters,
+  // see solve().
+  return {work.touched_layers() / work.layers(), work.layer_rows() / work.layers() / 16.0,
+          work.layer_context() / work.layers() / 16384.0, work.outputs() / 16.0, 1.0};
 }
 
 void StepTimeModel::observe(const StepWork& work, double seconds) {
@@ -36,10 +37,12 @@ void StepTimeModel::observe(const StepWork& work, double seconds) {
 }
 
 void StepTimeModel::solve() {
-  // Coordinate descent with a floor at zero: converges for this convex problem, and a bounded number of
-  // sweeps from the last solution is enough because one step changes little.
-  constexpr int kSweeps = 60;
+  // Coordinate descent with a floor at zero, from zero. While all steps look alike (decode at one depth) the
+  // terms cannot be told apart, and the first in the order takes their common part: the layers touched. So a
+  // step that touches more of them is predicted too dear rather than too cheap.
+  constexpr int kSweeps = 100;
   constexpr double kRidge = 1e-6;
+  coefficients_ = {};
   for (int sweep = 0; sweep < kSweeps; ++sweep) {
     for (std::size_t i = 0; i < kTerms; ++i) {
       if (normal_[i][i] <= 0) continue;

@@ -44,7 +44,7 @@ class StepTimeModel {
   std::size_t observations() const { return observations_; }
 
  private:
-  static constexpr std::size_t kTerms = 5;  // constant, touched layers, layer-rows, layer-context, outputs
+  static constexpr std::size_t kTerms = 5;  // touched layers, layer-rows, layer-context, outputs, constant
   static constexpr std::size_t kObservationsMin = 4;
   static constexpr double kForget = 0.99;
   using Terms = std::array<double, kTerms>;

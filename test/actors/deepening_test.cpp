@@ -217,7 +217,7 @@ TEST_CASE(
     const runtime::Duration quiet = sorted[sorted.size() / 2];
     CAPTURE(depth, quiet.count(), sorted.back().count());
     CHECK(sorted[sorted.size() * 95 / 100] <= 2 * quiet);
-    CHECK(sorted.back() <= 2.1 * quiet);  // the step-time model is still learning: 2.05 was seen
+    CHECK(sorted.back() <= 2 * quiet);
   }
 }
 

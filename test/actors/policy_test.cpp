@@ -69,7 +69,8 @@ TEST_CASE("depth of a request", "[actors][policy]") {
   const DepthOffer whole{.layers = 30, .depth = 30, .feasible = 30, .exits = {}};
 
   CHECK(choose_depth(plain, std::nullopt, Policy::greedy, false)->depth == 18);
-  CHECK_FALSE(choose_depth(plain, std::nullopt, Policy::greedy, true)->pinned);
+  CHECK(choose_depth(plain, std::nullopt, Policy::greedy, true)->pinned);  // named by the request
+  CHECK_FALSE(choose_depth(plain, std::nullopt, Policy::greedy, false)->pinned);
   CHECK(choose_depth(whole, std::nullopt, Policy::full, false)->depth == 30);
   CHECK(choose_depth(whole, 7, Policy::greedy, false)->depth == 7);
   CHECK(choose_depth(whole, 7, Policy::greedy, false)->pinned);
