@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and runs the tests through ctest. A second run does only what is needed.
-#   tools/test.sh           release build with every test.
-#   tools/test.sh --full    also every folder's tests under the thread and address sanitizers, tests labelled slow, long seeds, long fuzzing, format
+#   tools/test.sh           release build with every test; runtime under the thread sanitizer; runtime and actors
+#                           under the address sanitizer.
+#   tools/test.sh --full    every folder's tests under both sanitizers, tests labelled slow, long seeds, long
+#                           fuzzing, format and tidy.
 # Environment: HELIOS_MODELS_DIR (model files), HELIOS_SEEDS and HELIOS_FUZZ_SECONDS (with --full: 20000 seeds, 120 s a
 # fuzzer, unless set), HELIOS_JOBS (compilers at once).
 # Exit status: 0 when every test that could run passed. Tests whose files are missing are skipped, and counted at the end.
@@ -12,7 +14,7 @@ full=0
 for arg in "$@"; do
   case $arg in
     --full) full=1 ;;
-    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) die "unknown option $arg (there is --full)" ;;
   esac
 done
@@ -108,9 +110,11 @@ phase "set-up" "$HELIOS_ROOT/tools/setup.sh" || exit 1
 phase "model" obtain_model
 
 phase "release: build" build_preset release && phase "release: tests" run_ctest release "${exclude_slow[@]}"
+threads='test_runtime' addresses='test_(runtime|actors)'
+if ((full)); then threads='test_(runtime|gpu|model|actors|protocol|apps)' addresses=$threads; fi
+phase "thread sanitizer: build and tests" sanitized tsan "$threads"
+phase "address sanitizer: build and tests" sanitized asan "$addresses"
 if ((full)); then
-  phase "thread sanitizer: build and tests" sanitized tsan 'test_(runtime|gpu|model|actors|protocol|apps)'
-  phase "address sanitizer: build and tests" sanitized asan 'test_(runtime|gpu|model|actors|protocol|apps)'
   phase "fuzzing" long_fuzzing
   phase "format and tidy" "$HELIOS_ROOT/tools/tidy.sh"
 fi
