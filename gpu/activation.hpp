@@ -4,7 +4,8 @@
 
 namespace helios::gpu {
 
-/// Input of matrix products: written by NormPack and SiluMulPack, read by MatMul and Head. 64-byte aligned.
+/// Input of matrix products: written by NormPack, SiluMulPack and ReluPack, read by MatMul and Head. 64-byte
+/// aligned.
 ///
 /// First floats [capacity, cols]. When cols is a multiple of 32, then tiles for quantised weights: rows in
 /// tiles of 4, each with its blocks of 32 columns (TileBlock), then as many residues (TileResidue).

@@ -38,6 +38,9 @@ Result<void> check_kv(const char* op, const KvLayerView& kv, std::int32_t heads)
 struct Check {
   Result<void> operator()(const Embed& op) const { return check_matrix("Embed", op.table, op.table.cols); }
   Result<void> operator()(const NormPack& op) const {
+    if (op.bias != nullptr && (op.kind != NormPack::Kind::layer || op.weight == nullptr)) {
+      return refuse("NormPack", "only a layer norm has a bias");
+    }
     return check_pack("NormPack", op.out, op.rows, op.cols);
   }
   Result<void> operator()(const SiluMulPack& op) const {
@@ -84,6 +87,13 @@ struct Check {
   }
   Result<void> operator()(const CopyRows& op) const {
     return op.cols < 1 ? refuse("CopyRows", "no columns") : Result<void>();
+  }
+  Result<void> operator()(const ReluPack& op) const {
+    return check_pack("ReluPack", op.out, op.rows, op.cols);
+  }
+  Result<void> operator()(const AddPositions& op) const {
+    if (op.cols < 1 || op.table_rows < 1) return refuse("AddPositions", "the table is empty");
+    return {};
   }
 };
 

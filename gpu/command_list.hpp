@@ -2,6 +2,7 @@
 #include <variant>
 #include <vector>
 
+#include "gpu/kernels/add_positions.hpp"
 #include "gpu/kernels/add_rows.hpp"
 #include "gpu/kernels/attention.hpp"
 #include "gpu/kernels/copy_rows.hpp"
@@ -9,6 +10,7 @@
 #include "gpu/kernels/head.hpp"
 #include "gpu/kernels/mat_mul.hpp"
 #include "gpu/kernels/norm_pack.hpp"
+#include "gpu/kernels/relu_pack.hpp"
 #include "gpu/kernels/rope_kv_write.hpp"
 #include "gpu/kernels/row_store.hpp"
 #include "gpu/kernels/sample.hpp"
@@ -18,7 +20,7 @@
 namespace helios::gpu {
 
 using Op = std::variant<Embed, NormPack, MatMul, SiluMulPack, RopeKvWrite, Attention, RowStore, Head, Sample,
-                        AddRows, CopyRows>;
+                        AddRows, CopyRows, ReluPack, AddPositions>;
 
 /// One program: ops in order, each sees the results of those before it. Ops are plain structs of device
 /// pointers.

@@ -1,6 +1,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "gpu/data_type.hpp"
@@ -19,12 +20,16 @@ struct LoadPiece {
   std::uint64_t file_bytes = 0;  // row_bytes(type, cols) * rows
   DataType type = DataType::f32;
   std::int64_t rows = 0, cols = 0;
-  std::byte* destination = nullptr;  // Device::packed_bytes(type, rows, cols); raw: rows * cols floats
+  std::byte* destination = nullptr;  // Device::packed_bytes(held type, rows, cols); raw: rows * cols floats
   bool raw = false;                  // a vector (norm weights, biases): widened to f32, row-major
+  std::optional<DataType> quantise_to;  // q8_0 or q4_1, from f32, f16 or bf16: the type held on the device
+  std::shared_ptr<FileReader> file;     // null: the request's
+
+  DataType held() const noexcept { return quantise_to.value_or(type); }
 };
 
 struct LoadRequest {
-  std::shared_ptr<FileReader> file;
+  std::shared_ptr<FileReader> file;  // of pieces that name none
   std::vector<LoadPiece> pieces;
   runtime::CancelToken cancel;
   /// Called on the copy stream after each piece with the file bytes done so far; may be empty.

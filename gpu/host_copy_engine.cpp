@@ -60,7 +60,7 @@ Result<void> HostCopyEngine::run(const LoadRequest& request) {
   for (const LoadPart& part : parts) {
     if (request.cancel.cancelled()) return fail(Errc::cancelled, request.label + ": the load was cancelled");
     if (stopping()) return fail(Errc::dropped, request.label + ": the copy engine was closed");
-    if (Result<void> loaded = load_part(*request.file, part, staging_); !loaded) return loaded;
+    if (Result<void> loaded = load_part(part, staging_); !loaded) return loaded;
     done += static_cast<std::size_t>(part.piece.file_bytes);
     if (request.progress) request.progress(done);
   }

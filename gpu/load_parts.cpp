@@ -5,6 +5,7 @@
 
 #include "gpu/half.hpp"
 #include "gpu/matrix.hpp"
+#include "gpu/quantise.hpp"
 
 namespace helios::gpu {
 
@@ -23,16 +24,40 @@ void widen(DataType type, std::int64_t count, const std::byte* from, std::byte* 
   }
 }
 
+/// Rows of floats in the file, held in blocks: a panel at a time, so that the floats stay in cache.
+void quantise(const LoadPiece& piece, const std::byte* bytes) {
+  const std::size_t from_row = row_bytes(piece.type, piece.cols),
+                    to_row = row_bytes(piece.held(), piece.cols);
+  std::vector<float> floats(static_cast<std::size_t>(piece.cols));
+  std::vector<std::byte> blocks(to_row * static_cast<std::size_t>(kPanelRows));
+  for (std::int64_t first = 0; first < piece.rows; first += kPanelRows) {
+    const std::int64_t count = std::min(kPanelRows, piece.rows - first);
+    for (std::int64_t r = 0; r < count; ++r) {
+      widen(piece.type, piece.cols, bytes + static_cast<std::size_t>(first + r) * from_row,
+            reinterpret_cast<std::byte*>(floats.data()));
+      quantise_row(piece.held(), floats.data(), piece.cols,
+                   blocks.data() + static_cast<std::size_t>(r) * to_row);
+    }
+    pack_panels(piece.held(), count, piece.cols, blocks.data(),
+                piece.destination + packed_matrix_bytes(piece.held(), first, piece.cols));
+  }
+}
+
 }  // namespace
 
 Result<void> validate(const LoadRequest& request) {
-  if (!request.file) return fail(Errc::bad_request, "a load needs a file");
+  if (!request.file && request.pieces.empty()) return fail(Errc::bad_request, "a load needs a file");
   constexpr std::int64_t kMaxSide = std::int64_t{1} << 31;
   for (const LoadPiece& piece : request.pieces) {
+    if (!piece.file && !request.file) return fail(Errc::bad_request, "a load needs a file");
     if (piece.destination == nullptr) return fail(Errc::bad_request, "a load piece has no destination");
     if (piece.rows < 1 || piece.cols < 1 || piece.rows > kMaxSide || piece.cols > kMaxSide ||
-        piece.cols % block_elements(piece.type) != 0) {
+        piece.cols % block_elements(piece.type) != 0 || piece.cols % block_elements(piece.held()) != 0) {
       return fail(Errc::bad_request, "a load piece's shape is not whole blocks of its type");
+    }
+    if (piece.quantise_to &&
+        (piece.raw || is_quantised(piece.type) || !can_quantise_to(*piece.quantise_to))) {
+      return fail(Errc::bad_request, "matrices are quantised from F32, F16 or BF16 to Q8_0 or Q4_1");
     }
     if (piece.raw && is_quantised(piece.type)) {
       return fail(Errc::bad_request,
@@ -50,6 +75,7 @@ std::vector<LoadPart> split(const LoadRequest& request) {
   std::vector<LoadPart> parts;
   for (std::size_t index = 0; index < request.pieces.size(); ++index) {
     LoadPiece whole = request.pieces[index];
+    if (!whole.file) whole.file = request.file;
     if (whole.raw) {  // a vector has no rows to keep together
       whole.rows *= whole.cols;
       whole.cols = 1;
@@ -63,7 +89,7 @@ std::vector<LoadPart> split(const LoadRequest& request) {
       part.piece.file_offset += static_cast<std::uint64_t>(first) * row;
       part.piece.file_bytes = static_cast<std::uint64_t>(part.piece.rows) * row;
       part.piece.destination += whole.raw ? static_cast<std::size_t>(first) * sizeof(float)
-                                          : packed_matrix_bytes(whole.type, first, whole.cols);
+                                          : packed_matrix_bytes(whole.held(), first, whole.cols);
       parts.push_back(part);
     }
   }
@@ -76,12 +102,14 @@ std::size_t staging_bytes(std::span<const LoadPart> parts) {
   return bytes;
 }
 
-Result<void> load_part(const FileReader& file, const LoadPart& part, std::span<std::byte> staging) {
+Result<void> load_part(const LoadPart& part, std::span<std::byte> staging) {
   const LoadPiece& piece = part.piece;
   const std::span<std::byte> bytes = staging.first(static_cast<std::size_t>(piece.file_bytes));
-  if (Result<void> read = file.read_at(piece.file_offset, bytes); !read) return read;
+  if (Result<void> read = piece.file->read_at(piece.file_offset, bytes); !read) return read;
   if (piece.raw) {
     widen(piece.type, piece.rows, bytes.data(), piece.destination);
+  } else if (piece.quantise_to) {
+    quantise(piece, bytes.data());
   } else {
     pack_panels(piece.type, piece.rows, piece.cols, bytes.data(), piece.destination);
   }

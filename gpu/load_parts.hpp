@@ -8,7 +8,7 @@ namespace helios::gpu {
 
 /// One step of a load: what is read at once, and cancelled between.
 struct LoadPart {
-  LoadPiece piece;        // rows, offset, bytes and destination of this part alone
+  LoadPiece piece;        // file, rows, offset, bytes and destination of this part alone
   std::size_t index = 0;  // of the request's piece
 };
 
@@ -19,6 +19,6 @@ std::vector<LoadPart> split(const LoadRequest& request);
 std::size_t staging_bytes(std::span<const LoadPart> parts);
 
 /// Reads the part into `staging` and repacks it to its destination.
-Result<void> load_part(const FileReader& file, const LoadPart& part, std::span<std::byte> staging);
+Result<void> load_part(const LoadPart& part, std::span<std::byte> staging);
 
 }  // namespace helios::gpu

@@ -160,8 +160,7 @@ class VirtualCopyEngine final : public CopyEngine {
       if (job.index < job.parts.size()) {
         const LoadPart& part = job.parts[job.index++];
         staging.resize(std::max(staging.size(), static_cast<std::size_t>(part.piece.file_bytes)));
-        if (Result<void> loaded = load_part(*job.request.file, part, staging); !loaded)
-          return finish(loaded.error());
+        if (Result<void> loaded = load_part(part, staging); !loaded) return finish(loaded.error());
         job.done += static_cast<std::size_t>(part.piece.file_bytes);
         if (job.request.progress) job.request.progress(job.done);
       }

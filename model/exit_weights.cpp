@@ -1,6 +1,7 @@
 #include "model/exit_weights.hpp"
 
 #include <cstring>
+#include <initializer_list>
 
 #include "gpu/half.hpp"
 
@@ -17,8 +18,8 @@ constexpr std::size_t aligned(std::size_t bytes) {
 /// One matrix of a block: where its values come from.
 struct Part {
   const ExitProjection* own;
-  const GgufTensor* base;  // null without a base layer
-  int heads;               // > 0: rows are q or k, by head
+  const StoredTensor* base;  // null without a base layer
+  int heads;                 // > 0: rows are q or k, by head
 
   bool merged() const { return static_cast<bool>(own->lora_a); }
   DataType type() const {
@@ -37,8 +38,10 @@ struct BlockParts {
 BlockParts parts_of(const ModelFile& file, const ExitBlock& b) {
   const LayerTensors none{};
   const LayerTensors& t = b.base_layer >= 0 ? file.layer(b.base_layer) : none;
-  return {{&b.q, t.q, file.config().heads},
-          {&b.k, t.k, file.config().kv_heads},
+  // The file's q and k are in Hugging Face's order, which is what a rotation of halves takes.
+  const bool reorder = file.config().parts.rope == RopeKind::neighbours;
+  return {{&b.q, t.q, reorder ? file.config().heads : 0},
+          {&b.k, t.k, reorder ? file.config().kv_heads : 0},
           {&b.v, t.v, 0},
           {&b.o, t.o, 0},
           {&b.gate, t.gate, 0},
@@ -70,19 +73,30 @@ class Loader {
     return store(*values);
   }
 
-  Result<const float*> norm(const ExitTensor& own, const GgufTensor* base) {
-    if (own) return vector(own);
-    Result<std::vector<float>> values = floats(*base);
+  Result<const float*> norm(const ExitTensor& own, const StoredTensor* base) {
+    const Result<std::vector<float>> values = floats(own, base);
     if (!values) return values.error();
     return store(*values);
+  }
+
+  /// Vectors end to end: own, or the base layer's.
+  Result<const float*> joined(
+      std::initializer_list<std::pair<const ExitTensor*, const StoredTensor*>> parts) {
+    std::vector<float> all;
+    for (const auto& [own, base] : parts) {
+      const Result<std::vector<float>> values = floats(*own, base);
+      if (!values) return values.error();
+      all.insert(all.end(), values->begin(), values->end());
+    }
+    return store(all);
   }
 
   Result<gpu::Matrix> part(const Part& p) {
     if (p.merged()) return merge(p);
     if (!p.own->weight) {
-      Result<std::vector<std::byte>> bytes = base_bytes(*p.base);
-      if (!bytes) return bytes.error();
-      return pack(p.base->type, p.rows(), p.cols(), *bytes);
+      std::vector<std::byte> bytes(p.base->bytes);
+      if (Result<void> read = file_.checkpoint().read(*p.base, bytes); !read) return read.error();
+      return pack(p.base->type, p.rows(), p.cols(), bytes);
     }
     const ExitTensor& t = p.own->weight;
     std::vector<std::byte> bytes(t.tensor->bytes);
@@ -98,26 +112,12 @@ class Loader {
   }
 
  private:
-  Result<std::vector<std::byte>> base_bytes(const GgufTensor& t) {
-    std::vector<std::byte> bytes(t.bytes);
-    if (Result<void> read = file_.reader()->read_at(t.file_offset, bytes); !read) return read.error();
-    return bytes;
-  }
-
-  Result<std::vector<float>> floats(const GgufTensor& t) {
-    Result<std::vector<std::byte>> bytes = base_bytes(t);
-    if (!bytes) return bytes.error();
-    std::vector<std::byte> panels(gpu::packed_matrix_bytes(t.type, t.rows(), t.cols()));
-    gpu::pack_panels(t.type, t.rows(), t.cols(), bytes->data(), panels.data());
-    const gpu::Matrix packed{gpu::packed_type(t.type), t.rows(), t.cols(), panels.data()};
-    std::vector<float> values(static_cast<std::size_t>(t.rows() * t.cols()));
-    for (std::int64_t row = 0; row < t.rows(); ++row)
-      gpu::unpack_row(packed, row, values.data() + row * t.cols());
-    return values;
+  Result<std::vector<float>> floats(const ExitTensor& own, const StoredTensor* base) {
+    return own ? file_.exits()->read_floats(own) : file_.checkpoint().read_floats(*base);
   }
 
   Result<gpu::Matrix> merge(const Part& p) {
-    Result<std::vector<float>> w = floats(*p.base);
+    Result<std::vector<float>> w = file_.checkpoint().read_floats(*p.base);
     if (!w) return w.error();
     const Result<std::vector<float>> a = file_.exits()->read_floats(p.own->lora_a);
     if (!a) return a.error();
@@ -176,7 +176,7 @@ std::size_t own_bytes(const gpu::Device& device, const ExitHead& head) {
   for (const ExitTensor* t : {&head.adapter_weight, &head.head}) {
     if (*t) bytes += aligned(device.packed_bytes(t->type, t->rows, t->cols));
   }
-  for (const ExitTensor* t : {&head.adapter_bias, &head.norm}) {
+  for (const ExitTensor* t : {&head.adapter_bias, &head.norm, &head.norm_bias}) {
     if (*t) bytes += aligned(static_cast<std::size_t>(t->cols) * sizeof(float));
   }
   return bytes;
@@ -184,7 +184,10 @@ std::size_t own_bytes(const gpu::Device& device, const ExitHead& head) {
 
 std::size_t block_bytes(const gpu::Device& device, const ModelFile& file, const ExitBlock& block) {
   const BlockParts parts = parts_of(file, block);
-  std::size_t bytes = 2 * aligned(static_cast<std::size_t>(file.config().hidden) * sizeof(float));
+  const ModelConfig& c = file.config();
+  std::size_t bytes = 2 * aligned(static_cast<std::size_t>(c.hidden) * sizeof(float));
+  if (c.parts.qkv_bias)
+    bytes += aligned(static_cast<std::size_t>(c.q_width() + 2 * c.kv_width()) * sizeof(float));
   for (const Part* p : {&parts.q, &parts.k, &parts.v, &parts.o, &parts.gate, &parts.up, &parts.down}) {
     bytes += aligned(device.packed_bytes(p->type(), p->rows(), p->cols()));
   }
@@ -208,6 +211,14 @@ Result<LayerWeights> load_block(gpu::Device& device, const ModelFile& file, cons
     *matrix = *loaded;
   }
   const bool based = block.base_layer >= 0;
+  if (file.config().parts.qkv_bias) {
+    const LayerTensors none{};
+    const LayerTensors& t = based ? file.layer(block.base_layer) : none;
+    const Result<const float*> bias =
+        loader.joined({{&block.q_bias, t.q_bias}, {&block.k_bias, t.k_bias}, {&block.v_bias, t.v_bias}});
+    if (!bias) return bias.error();
+    w.qkv_bias = *bias;
+  }
   const Result<const float*> attention =
       loader.norm(block.attention_norm, based ? file.layer(block.base_layer).attention_norm : nullptr);
   if (!attention) return attention.error();
@@ -240,8 +251,9 @@ Result<ExitWeights> load_exit(gpu::Device& device, const ModelFile& file, const 
       if (!loaded) return loaded.error();
       *matrix = *loaded;
     }
-    for (const auto& [tensor, vector] :
-         {std::pair{&head.adapter_bias, &exit.adapter_bias}, {&head.norm, &exit.norm}}) {
+    for (const auto& [tensor, vector] : {std::pair{&head.adapter_bias, &exit.adapter_bias},
+                                         {&head.norm, &exit.norm},
+                                         {&head.norm_bias, &exit.norm_bias}}) {
       if (!*tensor) continue;
       Result<const float*> loaded = loader.vector(*tensor);
       if (!loaded) return loaded.error();

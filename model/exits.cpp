@@ -42,6 +42,10 @@ class Reader {
     }
     std::vector<ExitHead> heads;
     for (auto& [layer, head] : heads_) {
+      if (static_cast<bool>(head.norm) != static_cast<bool>(head.norm_bias) && config_.parts.norm_bias) {
+        return fail(Errc::bad_file, fmt::format("{}: exit {}: a layer norm needs norm.weight and norm.bias",
+                                                file_.path(), layer));
+      }
       if (head.block) {
         if (Result<void> ok = check_block(layer, *head.block); !ok) return ok.error();
       }
@@ -107,6 +111,7 @@ class Reader {
     if (part == "adapter.weight") return set((*head)->adapter_weight, tensor, hidden, hidden);
     if (part == "adapter.bias") return set((*head)->adapter_bias, tensor, 1, hidden);
     if (part == "norm.weight") return set((*head)->norm, tensor, 1, hidden);
+    if (part == "norm.bias" && config_.parts.norm_bias) return set((*head)->norm_bias, tensor, 1, hidden);
     if (part == "head.weight") return set((*head)->head, tensor, config_.vocab, hidden);
     if (take_prefix(part, "block.")) return take_block(block_of(**head), part, tensor);
     return unknown("tensor", tensor.name);
@@ -134,6 +139,11 @@ class Reader {
         {"mlp.down_proj.", &block.down, hidden, ffn}};
     for (const Named& named : all) {
       if (!take_prefix(part, named.name)) continue;
+      if (part == "bias" && config_.parts.qkv_bias) {
+        if (named.projection == &block.q) return set(block.q_bias, tensor, 1, named.rows);
+        if (named.projection == &block.k) return set(block.k_bias, tensor, 1, named.rows);
+        if (named.projection == &block.v) return set(block.v_bias, tensor, 1, named.rows);
+      }
       if (part == "weight") return set(named.projection->weight, tensor, named.rows, named.cols);
       if (part == "lora_a" || part == "lora_a.weight")
         return set(named.projection->lora_a, tensor, -1, named.cols);
@@ -173,6 +183,15 @@ class Reader {
     auto bad = [&](std::string_view what) {
       return fail(Errc::bad_file, fmt::format("{}: the block of exit {}: {}", file_.path(), layer, what));
     };
+    if (config_.parts.mlp != MlpKind::silu_gated || config_.parts.norm_bias || config_.parts.o_bias) {
+      return fail(Errc::unsupported,
+                  fmt::format("{}: exit {} has a block, which models of kind {} cannot have "
+                              "here: use an adapter, a norm or a head",
+                              file_.path(), layer, config_.architecture));
+    }
+    if (config_.parts.qkv_bias && !based && (!block.q_bias || !block.k_bias || !block.v_bias)) {
+      return bad("a bias of q, k or v is missing and metadata names no block.base_layer");
+    }
     for (const ExitProjection* p :
          {&block.q, &block.k, &block.v, &block.o, &block.gate, &block.up, &block.down}) {
       const bool delta = p->lora_a || p->lora_b;
@@ -193,7 +212,7 @@ class Reader {
   std::map<int, ExitHead> heads_;
 };
 
-Result<void> check_model(const Safetensors& file, const GgufFile& model, const ModelConfig& config,
+Result<void> check_model(const Safetensors& file, const Checkpoint& model, const ModelConfig& config,
                          const std::string& vocab_hash) {
   const Result<std::string> norms = norms_hash(model, config.layers);
   if (!norms) return norms.error();
@@ -216,7 +235,7 @@ Result<void> check_model(const Safetensors& file, const GgufFile& model, const M
 
 }  // namespace
 
-Result<std::string> norms_hash(const GgufFile& model, int layers) {
+Result<std::string> norms_hash(const Checkpoint& model, int layers) {
   std::vector<std::string> names;
   for (int layer = 0; layer < layers; ++layer) {
     names.push_back(fmt::format("blk.{}.attn_norm.weight", layer));
@@ -225,7 +244,7 @@ Result<std::string> norms_hash(const GgufFile& model, int layers) {
   names.emplace_back("output_norm.weight");
   std::uint64_t hash = 14695981039346656037ULL;
   for (const std::string& name : names) {
-    const Result<const GgufTensor*> tensor = model.require(name);
+    const Result<const StoredTensor*> tensor = model.require(name);
     if (!tensor) return tensor.error();
     const gpu::DataType type = (*tensor)->type;
     if (gpu::is_quantised(type)) {
@@ -251,7 +270,7 @@ Result<std::string> norms_hash(const GgufFile& model, int layers) {
   return fmt::format("{:016x}", hash);
 }
 
-Result<std::shared_ptr<const ExitsFile>> ExitsFile::open(const std::string& path, const GgufFile& model,
+Result<std::shared_ptr<const ExitsFile>> ExitsFile::open(const std::string& path, const Checkpoint& model,
                                                          const ModelConfig& config,
                                                          const std::string& vocab_hash) {
   std::shared_ptr<ExitsFile> exits(new ExitsFile());

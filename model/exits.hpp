@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "model/checkpoint.hpp"
 #include "model/config.hpp"
 #include "model/safetensors.hpp"
 #include "runtime/result.hpp"
@@ -33,6 +34,7 @@ struct ExitBlock {
   int base_layer = -1;  // 0-based; what is absent comes from this layer of the model
   float lora_scale = 1.0F;
   ExitProjection q, k, v, o, gate, up, down;
+  ExitTensor q_bias, k_bias, v_bias;  // of models that have them
   ExitTensor attention_norm, feed_forward_norm;
 };
 
@@ -40,7 +42,7 @@ struct ExitHead {
   int layer = 0;  // layers run before it, 1..L
   ExitTensor adapter_weight, adapter_bias;
   std::optional<ExitBlock> block;
-  ExitTensor norm;                 // absent: the model's
+  ExitTensor norm, norm_bias;      // absent: the model's; of a layer norm both or none
   ExitTensor head;                 // absent: the model's
   std::optional<float> threshold;  // calibrated confidence; absent: uncalibrated
 };
@@ -54,7 +56,7 @@ class ExitsFile {
   /// Errors: io_error, bad_file (not an exits file, a wrong shape, an unknown tensor: by name), bad_request
   /// (made for another model: says which of shape, vocabulary or norms differs), unsupported (an element
   /// type).
-  static Result<std::shared_ptr<const ExitsFile>> open(const std::string& path, const GgufFile& model,
+  static Result<std::shared_ptr<const ExitsFile>> open(const std::string& path, const Checkpoint& model,
                                                        const ModelConfig& config,
                                                        const std::string& vocab_hash);
 
@@ -76,6 +78,6 @@ class ExitsFile {
 /// FNV-1a, 64 bits, over the F32 bytes (little-endian) of each layer's attention norm and feed-forward norm
 /// in layer order, then the output norm; 16 hex digits. Norms are not quantised, so GGUF and Hugging Face
 /// files of one model agree. Errors: io_error, unsupported (a norm that is quantised).
-Result<std::string> norms_hash(const GgufFile& model, int layers);
+Result<std::string> norms_hash(const Checkpoint& model, int layers);
 
 }  // namespace helios::model

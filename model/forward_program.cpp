@@ -22,8 +22,13 @@ gpu::CommandList ForwardProgram::build() {
   write_inputs();
   write_tables();
   for (const Run& run : runs([](const StepRow& row) { return row.first_layer == 0; })) {
-    ops_.push_back(gpu::Embed{parts_.globals->embedding, work_.ids + run.first, run.count,
-                              work_.x + run.first * config_.hidden});
+    float* x = work_.x + run.first * config_.hidden;
+    ops_.push_back(gpu::Embed{parts_.globals->embedding, work_.ids + run.first, run.count, x});
+    if (config_.parts.learned_positions) {
+      ops_.push_back(gpu::AddPositions{x, parts_.globals->positions, work_.meta + run.first, run.count,
+                                       config_.hidden, parts_.globals->position_rows,
+                                       config_.parts.position_offset});
+    }
   }
   int last = 0;
   for (const StepRow& row : plan_.rows) last = std::max<int>(last, row.last_layer);
@@ -138,6 +143,17 @@ void ForwardProgram::store_rows(gpu::RowStore::Direction direction, const Rows& 
   ops_.push_back(gpu::RowStore{direction, work_.x, at.count, at.meta, at.index, row_view()});
 }
 
+/// work_.normed = norm(x).
+void ForwardProgram::norm(const float* x, const std::int32_t* index, std::int64_t rows, const float* weight,
+                          const float* bias) {
+  ops_.push_back(gpu::NormPack{x, weight, config_.norm_epsilon, rows, config_.hidden, work_.normed, index,
+                               config_.parts.norm, bias});
+}
+
+void ForwardProgram::add_bias(float* x, const float* bias, std::int64_t rows, std::int64_t cols) {
+  if (bias != nullptr) ops_.push_back(gpu::AddRows{x, nullptr, bias, rows, cols});
+}
+
 /// Keys and values of all runs are written before any attention: rows of one sequence may be in several runs.
 void ForwardProgram::attention_part(const LayerWeights& w, const gpu::KvLayerView& kv, float* x,
                                     const gpu::RowMeta* meta, const std::vector<Run>& runs) {
@@ -145,13 +161,13 @@ void ForwardProgram::attention_part(const LayerWeights& w, const gpu::KvLayerVie
                      width = q + 2 * k;
   for (const Run& run : runs) {
     float* out = work_.qkv + run.first * width;
-    ops_.push_back(gpu::NormPack{x + run.first * hidden, w.attention_norm, config_.norm_epsilon, run.count,
-                                 hidden, work_.normed, nullptr});
+    norm(x + run.first * hidden, nullptr, run.count, w.attention_norm, w.attention_norm_bias);
     gpu::MatMul project{work_.normed, run.count, {}, 0};
     project.add(w.q, out, width);
     project.add(w.k, out + q, width);
     project.add(w.v, out + q + k, width);
     ops_.push_back(project);
+    add_bias(out, w.qkv_bias, run.count, width);
     gpu::RopeKvWrite write;
     write.q = out;
     write.k = out + q;
@@ -159,7 +175,8 @@ void ForwardProgram::attention_part(const LayerWeights& w, const gpu::KvLayerVie
     write.q_stride = write.k_stride = write.v_stride = width;
     write.rows = run.count;
     write.heads = config_.heads;
-    write.rope = {config_.rope_dims, config_.rope_base, config_.rope_scale, true};
+    write.rope = {config_.rope_dims, config_.rope_base, config_.rope_scale,
+                  config_.parts.rope == RopeKind::neighbours, parts_.globals->rope_factors};
     write.meta = meta + run.first;
     write.kv = kv;
     ops_.push_back(write);
@@ -180,6 +197,7 @@ void ForwardProgram::attention_part(const LayerWeights& w, const gpu::KvLayerVie
     gpu::MatMul project{work_.attended_packed, run.count, {}, 0};
     project.add(w.o, x + run.first * hidden, hidden, true);
     ops_.push_back(project);
+    add_bias(x + run.first * hidden, w.o_bias, run.count, hidden);
   }
 }
 
@@ -187,16 +205,20 @@ void ForwardProgram::feed_forward_part(const LayerWeights& w, float* x, const st
   const std::int64_t hidden = config_.hidden, ffn = config_.feed_forward;
   for (const Run& run : runs) {
     float* rows = x + run.first * hidden;
-    ops_.push_back(gpu::NormPack{rows, w.feed_forward_norm, config_.norm_epsilon, run.count, hidden,
-                                 work_.normed, nullptr});
+    norm(rows, nullptr, run.count, w.feed_forward_norm, w.feed_forward_norm_bias);
     gpu::MatMul widen{work_.normed, run.count, {}, 0};
-    widen.add(w.gate, work_.gate, ffn);
+    if (config_.parts.mlp == MlpKind::silu_gated) widen.add(w.gate, work_.gate, ffn);
     widen.add(w.up, work_.up, ffn);
     ops_.push_back(widen);
-    ops_.push_back(gpu::SiluMulPack{work_.gate, work_.up, ffn, run.count, ffn, work_.gated});
+    if (config_.parts.mlp == MlpKind::silu_gated) {
+      ops_.push_back(gpu::SiluMulPack{work_.gate, work_.up, ffn, run.count, ffn, work_.gated});
+    } else {
+      ops_.push_back(gpu::ReluPack{work_.up, w.up_bias, run.count, ffn, work_.gated});
+    }
     gpu::MatMul narrow{work_.gated, run.count, {}, 0};
     narrow.add(w.down, rows, hidden, true);
     ops_.push_back(narrow);
+    add_bias(rows, w.down_bias, run.count, hidden);
   }
 }
 
@@ -219,9 +241,10 @@ const ExitWeights* ForwardProgram::exit_at(int depth) const {
   return nullptr;
 }
 
-void ForwardProgram::head(const float* x, const std::int32_t* index, std::int64_t rows, const float* norm,
-                          const gpu::Matrix& w, std::int32_t slot) {
-  ops_.push_back(gpu::NormPack{x, norm, config_.norm_epsilon, rows, config_.hidden, work_.normed, index});
+void ForwardProgram::head(const float* x, const std::int32_t* index, std::int64_t rows,
+                          const float* norm_weight, const float* norm_bias, const gpu::Matrix& w,
+                          std::int32_t slot) {
+  norm(x, index, rows, norm_weight, norm_bias);
   ops_.push_back(gpu::Head{work_.normed, rows, w, work_.logits + slot * config_.vocab, work_.stats + slot});
 }
 
@@ -235,7 +258,7 @@ void ForwardProgram::shared_outputs() {
     slots_[static_cast<std::size_t>(plan_.rows[static_cast<std::size_t>(row)].output)] = next_slot_++;
   }
   const Gather at = gather(rows);
-  head(work_.x, at.index, at.count, parts_.globals->norm, parts_.globals->head, 0);
+  head(work_.x, at.index, at.count, parts_.globals->norm, parts_.globals->norm_bias, parts_.globals->head, 0);
 }
 
 /// logits = head(norm(block(adapter(h)))) on a copy of the residual: the stored row stays the raw one.
@@ -274,7 +297,9 @@ void ForwardProgram::exit_outputs(const ExitWeights& exit, int pseudo_layer) {
   }
   if (outputs.empty()) return;
   const Gather chosen = gather(outputs);
-  head(work_.y, chosen.index, chosen.count, exit.norm != nullptr ? exit.norm : parts_.globals->norm,
+  const bool own_norm = exit.norm != nullptr;
+  head(work_.y, chosen.index, chosen.count, own_norm ? exit.norm : parts_.globals->norm,
+       own_norm ? exit.norm_bias : parts_.globals->norm_bias,
        exit.head.data != nullptr ? exit.head : parts_.globals->head, slot);
 }
 

@@ -56,8 +56,11 @@ class ForwardProgram {
   void layer(int layer);
   void shared_outputs();
   void exit_outputs(const ExitWeights& exit, int pseudo_layer);
-  void head(const float* x, const std::int32_t* index, std::int64_t rows, const float* norm,
-            const gpu::Matrix& w, std::int32_t slot);
+  void norm(const float* x, const std::int32_t* index, std::int64_t rows, const float* weight,
+            const float* bias);
+  void add_bias(float* x, const float* bias, std::int64_t rows, std::int64_t cols);
+  void head(const float* x, const std::int32_t* index, std::int64_t rows, const float* norm_weight,
+            const float* norm_bias, const gpu::Matrix& w, std::int32_t slot);
   const ExitWeights* exit_at(int depth) const;
 
   const ForwardParts& parts_;

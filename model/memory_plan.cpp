@@ -29,8 +29,9 @@ MemoryPlan MemoryPlan::make(const gpu::Device& device, const ModelFile& file,
   for (int layer = 0; layer < c.layers; ++layer)
     plan.layer_bytes.push_back(layer_device_bytes(device, file, layer));
   plan.global_bytes = global_device_bytes(device, file);
-  const GgufTensor* head = file.gguf().find(c.tied_head ? "token_embd.weight" : "output.weight");
-  plan.head_bytes = device.packed_bytes(head->type, head->rows(), head->cols());
+  const GlobalTensors& globals = file.globals();
+  const StoredTensor* head = globals.head != nullptr ? globals.head : globals.embedding;
+  plan.head_bytes = device.packed_bytes(head->held, head->rows(), head->cols());
   if (file.exits() != nullptr) plan.block_exits = file.exits()->block_layers();
   plan.workspace_bytes = model::workspace_bytes(c, options, static_cast<int>(plan.block_exits.size()));
   plan.kv_bytes_per_token_layer =

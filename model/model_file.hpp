@@ -7,32 +7,29 @@
 #include <string>
 #include <vector>
 
-#include "gpu/file_reader.hpp"
 #include "model/chat_template.hpp"
+#include "model/checkpoint.hpp"
 #include "model/config.hpp"
 #include "model/exits.hpp"
-#include "model/gguf.hpp"
+#include "model/layer_tensors.hpp"
 #include "model/tokenizer.hpp"
 #include "runtime/result.hpp"
 
 namespace helios::model {
 
-/// The nine tensors of a layer, in the order that they are used.
-struct LayerTensors {
-  const GgufTensor *attention_norm, *q, *k, *v, *o, *feed_forward_norm, *gate, *up, *down;
-};
-
 /// Immutable after open; any thread may use it. Weights are not read here.
 class ModelFile {
  public:
-  /// `exits_path` "" = none. Errors: those of GgufFile, ModelConfig, Tokenizer and ExitsFile. A chat template
-  /// that cannot be parsed is no error: chat_template() is null and chat_template_error() says why.
+  /// `path`: a GGUF file (a part of a split one opens its set). `exits_path` "" = none. `quant`: what float
+  /// matrices are held as. Errors: those of open_gguf_model, find_layer and ExitsFile. A chat template that
+  /// cannot be parsed is no error: chat_template() is null and chat_template_error() says why.
   static Result<std::shared_ptr<const ModelFile>> open(const std::string& path,
-                                                       const std::string& exits_path = "");
+                                                       const std::string& exits_path = "",
+                                                       Quant quant = Quant::none);
 
-  const std::string& path() const noexcept { return gguf_->path(); }
+  const std::string& path() const noexcept { return checkpoint_->path(); }
   const ModelConfig& config() const noexcept { return config_; }
-  const GgufFile& gguf() const noexcept { return *gguf_; }
+  const Checkpoint& checkpoint() const noexcept { return *checkpoint_; }
   const Tokenizer& tokenizer() const noexcept { return *tokenizer_; }
   std::shared_ptr<const Tokenizer> tokenizer_ptr() const noexcept { return tokenizer_; }
   /// Null when the file has none, or one we cannot render.
@@ -46,23 +43,22 @@ class ModelFile {
   std::optional<float> threshold(int layer) const;
 
   const LayerTensors& layer(int layer) const { return layers_[static_cast<std::size_t>(layer)]; }
+  const GlobalTensors& globals() const noexcept { return globals_; }
   /// Bytes of a layer in the file.
   std::size_t layer_bytes(int layer) const;
-  /// Bytes of embedding, norms and head in the file; exits are apart.
+  /// Bytes of embedding, positions, norms and head in the file; exits are apart.
   std::size_t global_bytes() const;
-  /// All reads of weights go through it, and it counts them.
-  const std::shared_ptr<gpu::FileReader>& reader() const noexcept { return reader_; }
 
  private:
   ModelFile() = default;
-  std::shared_ptr<const GgufFile> gguf_;
-  std::shared_ptr<gpu::FileReader> reader_;
+  std::shared_ptr<const Checkpoint> checkpoint_;
   ModelConfig config_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::optional<ChatTemplate> chat_template_;
   std::string chat_template_error_;
   std::shared_ptr<const ExitsFile> exits_;
   std::vector<LayerTensors> layers_;
+  GlobalTensors globals_;
 };
 
 }  // namespace helios::model

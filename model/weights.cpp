@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <initializer_list>
 #include <utility>
 
 #include "model/exit_weights.hpp"
@@ -18,56 +19,97 @@ constexpr std::size_t aligned(std::size_t bytes) {
 /// Places tensors one after another in a slab: first a pass that counts, then one that hands out.
 class Placement {
  public:
-  Placement(const gpu::Device& device, std::byte* base) : device_(device), base_(base) {}
+  Placement(const gpu::Device& device, const Checkpoint& checkpoint, std::byte* base)
+      : device_(device), checkpoint_(checkpoint), base_(base) {}
 
-  gpu::Matrix matrix(const GgufTensor& t) {
-    std::byte* place = take(device_.packed_bytes(t.type, t.rows(), t.cols()));
-    pieces_.push_back({t.file_offset, t.bytes, t.type, t.rows(), t.cols(), place, false});
-    return device_.matrix_view(t.type, t.rows(), t.cols(), place);
+  gpu::Matrix matrix(const StoredTensor* t) {
+    if (t == nullptr) return {};
+    std::byte* place = take(device_.packed_bytes(t->held, t->rows(), t->cols()));
+    gpu::LoadPiece piece = piece_of(*t, place);
+    if (t->held != t->type) piece.quantise_to = t->held;
+    pieces_.push_back(std::move(piece));
+    return device_.matrix_view(t->held, t->rows(), t->cols(), place);
   }
-  const float* vector(const GgufTensor& t) {
-    std::byte* place = take(static_cast<std::size_t>(t.cols()) * sizeof(float));
-    pieces_.push_back({t.file_offset, t.bytes, t.type, 1, t.cols(), place, true});
+  /// Tensors as floats, row-major, end to end; null when the first is absent.
+  const float* floats(std::initializer_list<const StoredTensor*> tensors) {
+    if (*tensors.begin() == nullptr) return nullptr;
+    std::size_t count = 0;
+    for (const StoredTensor* t : tensors) count += static_cast<std::size_t>(t->rows() * t->cols());
+    std::byte* place = take(count * sizeof(float));
+    const auto* first = reinterpret_cast<const float*>(place);
+    for (const StoredTensor* t : tensors) {
+      gpu::LoadPiece piece = piece_of(*t, place);
+      piece.raw = true;
+      pieces_.push_back(std::move(piece));
+      if (place != nullptr) place += static_cast<std::size_t>(t->rows() * t->cols()) * sizeof(float);
+    }
+    return first;
+  }
+  const float* floats(const StoredTensor* t) { return floats({t}); }
+  /// Values of the configuration's; null when there are none. Written at once: the device is host-visible.
+  const float* values(const std::vector<float>& from) {
+    if (from.empty()) return nullptr;
+    std::byte* place = take(from.size() * sizeof(float));
+    if (place != nullptr) std::memcpy(place, from.data(), from.size() * sizeof(float));
     return reinterpret_cast<const float*>(place);
   }
   std::size_t bytes() const { return used_; }
   std::vector<gpu::LoadPiece>& pieces() { return pieces_; }
 
  private:
+  gpu::LoadPiece piece_of(const StoredTensor& t, std::byte* place) const {
+    return {.file_offset = t.file_offset,
+            .file_bytes = t.bytes,
+            .type = t.type,
+            .rows = t.rows(),
+            .cols = t.cols(),
+            .destination = place,
+            .file = checkpoint_.reader(t)};
+  }
   std::byte* take(std::size_t bytes) {
     std::byte* place = base_ == nullptr ? nullptr : base_ + used_;
     used_ += aligned(bytes);
     return place;
   }
   const gpu::Device& device_;
+  const Checkpoint& checkpoint_;
   std::byte* base_;
   std::size_t used_ = 0;
   std::vector<gpu::LoadPiece> pieces_;
 };
 
 void place_layer(Placement& place, const LayerTensors& t, LayerWeights& w) {
-  w.attention_norm = place.vector(*t.attention_norm);
-  w.q = place.matrix(*t.q);
-  w.k = place.matrix(*t.k);
-  w.v = place.matrix(*t.v);
-  w.o = place.matrix(*t.o);
-  w.feed_forward_norm = place.vector(*t.feed_forward_norm);
-  w.gate = place.matrix(*t.gate);
-  w.up = place.matrix(*t.up);
-  w.down = place.matrix(*t.down);
+  w.attention_norm = place.floats(t.attention_norm);
+  w.attention_norm_bias = place.floats(t.attention_norm_bias);
+  w.q = place.matrix(t.q);
+  w.k = place.matrix(t.k);
+  w.v = place.matrix(t.v);
+  w.qkv_bias = place.floats({t.q_bias, t.k_bias, t.v_bias});
+  w.o = place.matrix(t.o);
+  w.o_bias = place.floats(t.o_bias);
+  w.feed_forward_norm = place.floats(t.feed_forward_norm);
+  w.feed_forward_norm_bias = place.floats(t.feed_forward_norm_bias);
+  w.gate = place.matrix(t.gate);
+  w.up = place.matrix(t.up);
+  w.up_bias = place.floats(t.up_bias);
+  w.down = place.matrix(t.down);
+  w.down_bias = place.floats(t.down_bias);
 }
 
-void place_globals(Placement& place, const GgufFile& file, GlobalWeights& w) {
-  w.embedding = place.matrix(*file.find("token_embd.weight"));
-  w.norm = place.vector(*file.find("output_norm.weight"));
-  const GgufTensor* head = file.find("output.weight");
-  w.head = head != nullptr ? place.matrix(*head) : w.embedding;
+void place_globals(Placement& place, const ModelFile& file, GlobalWeights& w) {
+  const GlobalTensors& t = file.globals();
+  w.embedding = place.matrix(t.embedding);
+  w.positions = place.floats(t.positions);
+  w.position_rows = t.positions != nullptr ? t.positions->rows() : 0;
+  w.rope_factors = place.values(file.config().rope_factors);
+  w.norm = place.floats(t.norm);
+  w.norm_bias = place.floats(t.norm_bias);
+  w.head = t.head != nullptr ? place.matrix(t.head) : w.embedding;
 }
 
-Result<gpu::Copy> start_copy(gpu::Device& device, const ModelFile& file, Placement& place,
-                             runtime::CancelToken cancel, std::string label) {
+Result<gpu::Copy> start_copy(gpu::Device& device, Placement& place, runtime::CancelToken cancel,
+                             std::string label) {
   gpu::LoadRequest request;
-  request.file = file.reader();
   request.pieces = std::move(place.pieces());
   request.cancel = std::move(cancel);
   request.label = std::move(label);
@@ -77,16 +119,16 @@ Result<gpu::Copy> start_copy(gpu::Device& device, const ModelFile& file, Placeme
 }  // namespace
 
 std::size_t layer_device_bytes(const gpu::Device& device, const ModelFile& file, int layer) {
-  Placement count(device, nullptr);
+  Placement count(device, file.checkpoint(), nullptr);
   LayerWeights ignored;
   place_layer(count, file.layer(layer), ignored);
   return count.bytes();
 }
 
 std::size_t global_device_bytes(const gpu::Device& device, const ModelFile& file) {
-  Placement count(device, nullptr);
+  Placement count(device, file.checkpoint(), nullptr);
   GlobalWeights ignored;
-  place_globals(count, file.gguf(), ignored);
+  place_globals(count, file, ignored);
   std::size_t bytes = count.bytes();
   if (file.exits() != nullptr) {
     for (const ExitHead& head : file.exits()->heads()) bytes += exit_device_bytes(device, file, head);
@@ -105,10 +147,9 @@ Result<LayerLoad> start_load_layer(gpu::Device& device, const std::shared_ptr<co
   if (!slab) return slab.error();
   LayerWeights weights;
   weights.slab = std::move(*slab);
-  Placement place(device, weights.slab.data());
+  Placement place(device, file->checkpoint(), weights.slab.data());
   place_layer(place, file->layer(layer), weights);
-  Result<gpu::Copy> copy =
-      start_copy(device, *file, place, std::move(cancel), fmt::format("layer {}", layer + 1));
+  Result<gpu::Copy> copy = start_copy(device, place, std::move(cancel), fmt::format("layer {}", layer + 1));
   if (!copy) return copy.error();
   return LayerLoad{std::move(weights), std::move(*copy)};
 }
@@ -123,14 +164,14 @@ Result<GlobalLoad> start_load_globals(gpu::Device& device, const std::shared_ptr
       weights.exits.push_back(std::move(*exit));
     }
   }
-  Placement count(device, nullptr);
-  place_globals(count, file->gguf(), weights);
+  Placement count(device, file->checkpoint(), nullptr);
+  place_globals(count, *file, weights);
   Result<gpu::Slab> slab = device.budget().reserve(count.bytes(), gpu::Use::weights);
   if (!slab) return slab.error();
   weights.slab = std::move(*slab);
-  Placement place(device, weights.slab.data());
-  place_globals(place, file->gguf(), weights);
-  Result<gpu::Copy> copy = start_copy(device, *file, place, std::move(cancel), "globals");
+  Placement place(device, file->checkpoint(), weights.slab.data());
+  place_globals(place, *file, weights);
+  Result<gpu::Copy> copy = start_copy(device, place, std::move(cancel), "globals");
   if (!copy) return copy.error();
   return GlobalLoad{std::move(weights), std::move(*copy)};
 }

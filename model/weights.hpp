@@ -16,10 +16,16 @@ namespace helios::model {
 /// One transformer layer; the matrices and vectors point into `slab`. Move-only.
 struct LayerWeights {
   gpu::Slab slab;
-  const float* attention_norm = nullptr;  // [hidden]
+  const float* attention_norm = nullptr;       // [hidden]
+  const float* attention_norm_bias = nullptr;  // [hidden]; this and all biases: null without
   gpu::Matrix q, k, v, o;
-  const float* feed_forward_norm = nullptr;  // [hidden]
-  gpu::Matrix gate, up, down;
+  const float* qkv_bias = nullptr;                // [q + 2 kv], one after another as the products stand
+  const float* o_bias = nullptr;                  // [hidden]
+  const float* feed_forward_norm = nullptr;       // [hidden]
+  const float* feed_forward_norm_bias = nullptr;  // [hidden]
+  gpu::Matrix gate, up, down;                     // gate: empty without
+  const float* up_bias = nullptr;                 // [feed_forward]
+  const float* down_bias = nullptr;               // [hidden]
 };
 
 /// One exit's own parts. Absent ones are null / empty matrices.
@@ -29,6 +35,7 @@ struct ExitWeights {
   gpu::Matrix adapter;
   const float* adapter_bias = nullptr;
   const float* norm = nullptr;
+  const float* norm_bias = nullptr;
   gpu::Matrix head;
   std::optional<LayerWeights> block;  // q and k in GGUF's row order; LoRA deltas are merged
 
@@ -39,7 +46,11 @@ struct ExitWeights {
 struct GlobalWeights {
   gpu::Slab slab;
   gpu::Matrix embedding;
+  const float* positions = nullptr;  // [position_rows, hidden]; null without learned positions
+  std::int64_t position_rows = 0;
+  const float* rope_factors = nullptr;  // [rope_dims / 2]; null: all 1
   const float* norm = nullptr;
+  const float* norm_bias = nullptr;
   gpu::Matrix head;  // = embedding when tied
   std::vector<ExitWeights> exits;
 };

@@ -45,7 +45,7 @@ Workspace Workspace::place(const ModelConfig& c, const TransformerOptions& o, in
   layout.array(w.y, rows * c.hidden);
   layout.array(w.qkv, rows * (c.q_width() + 2 * c.kv_width()));
   layout.array(w.attended, rows * c.q_width());
-  layout.array(w.gate, rows * c.feed_forward);
+  if (c.parts.mlp == MlpKind::silu_gated) layout.array(w.gate, rows * c.feed_forward);
   layout.array(w.up, rows * c.feed_forward);
   w.normed = layout.activation(rows, c.hidden);
   w.attended_packed = layout.activation(rows, c.q_width());

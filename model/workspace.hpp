@@ -15,7 +15,7 @@ struct Workspace {
   float* y = nullptr;         // [R, hidden] residual of exit heads
   float* qkv = nullptr;       // [R, q + 2 kv]
   float* attended = nullptr;  // [R, q]
-  float* gate = nullptr;      // [R, feed_forward]
+  float* gate = nullptr;      // [R, feed_forward]; null without a gate
   float* up = nullptr;        // [R, feed_forward]
   gpu::Activation normed, attended_packed, gated;
   float* logits = nullptr;              // [O, vocab]

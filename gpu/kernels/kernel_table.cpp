@@ -39,10 +39,10 @@ KernelTable make_table(Isa isa) {
       .row_store = row_store_kernel(isa),
       .head_stats = head_stats_kernel(isa),
       .sample = sample_kernel(isa),
-      // Plain loops over floats: the compiler's vectors are as good, and they are no part of a decode step's
-      // time.
-      .add_rows = add_rows_reference,
-      .copy_rows = copy_rows_reference,
+      .add_rows = add_rows_kernel(isa),
+      .copy_rows = copy_rows_reference,  // memcpy by row
+      .relu_pack = relu_pack_kernel(isa),
+      .add_positions = add_positions_kernel(isa),
   };
 }
 

@@ -25,6 +25,8 @@ struct KernelTable {
   Kernel<Sample> sample;
   Kernel<AddRows> add_rows;
   Kernel<CopyRows> copy_rows;
+  Kernel<ReluPack> relu_pack;
+  Kernel<AddPositions> add_positions;
 };
 
 const KernelTable& reference_kernels();

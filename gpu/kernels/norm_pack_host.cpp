@@ -15,6 +15,37 @@
 HWY_BEFORE_NAMESPACE();
 namespace helios::gpu::HWY_NAMESPACE {
 
+/// Two passes over a row in cache: its mean, then its variance about the mean (a difference of large sums of
+/// squares would lose a row whose mean is far from 0).
+HWY_INLINE void layer_norm(const NormPack& op, const float* x, float* y) {
+  const DF d;
+  constexpr std::int64_t kLanes = hn::MaxLanes(d);
+  const auto cols = static_cast<float>(op.cols);
+  VF sums = hn::Zero(d);
+  std::int64_t c = 0;
+  for (; c + kLanes <= op.cols; c += kLanes) sums = hn::Add(sums, hn::LoadU(d, x + c));
+  float sum = hn::GetLane(hn::SumOfLanes(d, sums));
+  for (; c < op.cols; ++c) sum += x[c];
+  const float mean = sum / cols;
+  const VF means = hn::Set(d, mean);
+  VF squares = hn::Zero(d);
+  for (c = 0; c + kLanes <= op.cols; c += kLanes) {
+    const VF off = hn::Sub(hn::LoadU(d, x + c), means);
+    squares = hn::MulAdd(off, off, squares);
+  }
+  float square = hn::GetLane(hn::SumOfLanes(d, squares));
+  for (; c < op.cols; ++c) square += (x[c] - mean) * (x[c] - mean);
+  const float scale = 1.0F / std::sqrt(square / cols + op.epsilon);
+  const VF scales = hn::Set(d, scale);
+  for (c = 0; c + kLanes <= op.cols; c += kLanes) {
+    const VF normed = hn::Mul(hn::Sub(hn::LoadU(d, x + c), means), scales);
+    const VF bias = op.bias != nullptr ? hn::LoadU(d, op.bias + c) : hn::Zero(d);
+    hn::StoreU(hn::MulAdd(normed, hn::LoadU(d, op.weight + c), bias), d, y + c);
+  }
+  for (; c < op.cols; ++c)
+    y[c] = (x[c] - mean) * scale * op.weight[c] + (op.bias != nullptr ? op.bias[c] : 0.0F);
+}
+
 void norm_pack(const NormPack& op, std::int64_t chunk, std::int64_t chunks) {
   const DF d;
   constexpr std::int64_t kLanes = hn::MaxLanes(d);
@@ -24,6 +55,11 @@ void norm_pack(const NormPack& op, std::int64_t chunk, std::int64_t chunks) {
     float* y = op.out.floats() + i * op.cols;
     if (op.weight == nullptr) {
       std::copy_n(x, op.cols, y);
+      pack_tiles(op.out, i);
+      continue;
+    }
+    if (op.kind == NormPack::Kind::layer) {
+      layer_norm(op, x, y);
       pack_tiles(op.out, i);
       continue;
     }

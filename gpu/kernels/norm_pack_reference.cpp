@@ -56,11 +56,18 @@ void norm_pack_reference(const NormPack& op, std::int64_t chunk, std::int64_t ch
       pack_row_reference(x, op.out, i);
       continue;
     }
-    double sum = 0.0;
-    for (std::int64_t c = 0; c < op.cols; ++c) sum += double{x[c]} * double{x[c]};
-    const double scale = 1.0 / std::sqrt(sum / static_cast<double>(op.cols) + double{op.epsilon});
+    const auto cols = static_cast<double>(op.cols);
+    double mean = 0.0, sum = 0.0;
+    if (op.kind == NormPack::Kind::layer) {
+      for (std::int64_t c = 0; c < op.cols; ++c) mean += double{x[c]};
+      mean /= cols;
+    }
+    for (std::int64_t c = 0; c < op.cols; ++c) sum += (double{x[c]} - mean) * (double{x[c]} - mean);
+    const double scale = 1.0 / std::sqrt(sum / cols + double{op.epsilon});
     for (std::int64_t c = 0; c < op.cols; ++c) {
-      y[static_cast<std::size_t>(c)] = static_cast<float>(double{x[c]} * scale * double{op.weight[c]});
+      const double bias = op.bias != nullptr ? double{op.bias[c]} : 0.0;
+      y[static_cast<std::size_t>(c)] =
+          static_cast<float>((double{x[c]} - mean) * scale * double{op.weight[c]} + bias);
     }
     pack_row_reference(y.data(), op.out, i);
   }

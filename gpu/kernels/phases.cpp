@@ -34,6 +34,8 @@ struct Runner {
   void operator()(const Sample& op) const { k.sample(op, chunk, chunks); }
   void operator()(const AddRows& op) const { k.add_rows(op, chunk, chunks); }
   void operator()(const CopyRows& op) const { k.copy_rows(op, chunk, chunks); }
+  void operator()(const ReluPack& op) const { k.relu_pack(op, chunk, chunks); }
+  void operator()(const AddPositions& op) const { k.add_positions(op, chunk, chunks); }
 };
 
 /// How finely an op is cut: finer than the threads, so that a busy neighbour holds up one part only.
@@ -56,6 +58,8 @@ struct Splitter {
   int operator()(const RowStore& op) const { return by_row(op.rows); }
   int operator()(const AddRows& op) const { return by_row(op.rows); }
   int operator()(const CopyRows& op) const { return by_row(op.rows); }
+  int operator()(const ReluPack& op) const { return by_row(op.rows); }
+  int operator()(const AddPositions& op) const { return by_row(op.rows); }
   int operator()(const Attention& op) const { return clamp(op.rows * op.heads, 16 * threads); }
   int operator()(const Sample& op) const { return clamp(op.rows, 8 * threads); }
   int operator()(const Head& op) const { return products(op.rows, panel_count(op.w.rows) / 2); }
@@ -103,6 +107,8 @@ const KernelTable& reference_kernels() {
       .sample = sample_reference,
       .add_rows = add_rows_reference,
       .copy_rows = copy_rows_reference,
+      .relu_pack = relu_pack_reference,
+      .add_positions = add_positions_reference,
   };
   return kTable;
 }

@@ -7,13 +7,14 @@ namespace helios::gpu {
 
 /// Rotary position embedding of the first `dims` elements of each head. Pair i turns by position *
 /// freq_base^(-2i/dims)
-/// * scale. interleaved: pairs (2i, 2i+1), what GGUF's llama weights are permuted for; else pairs (i, i +
-/// dims/2). Source: Su et al. 2021, arXiv:2104.09864.
+/// * scale / factors[i]. interleaved: pairs (2i, 2i+1), what GGUF's llama weights are permuted for; else
+/// pairs (i, i + dims/2). Source: Su et al. 2021, arXiv:2104.09864.
 struct Rope {
   std::int32_t dims = 0;  // even, <= head_dim; 0: no rotation
   float freq_base = 10000.0F;
   float scale = 1.0F;
   bool interleaved = true;
+  const float* factors = nullptr;  // [dims / 2], above 0; null: all 1
 };
 
 /// Rotates q and k in place and writes k, v to the cache at each row's position. q [rows, heads * head_dim],

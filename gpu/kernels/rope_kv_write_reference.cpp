@@ -10,8 +10,9 @@ namespace {
 
 void rotate(const Rope& rope, std::int32_t position, float* head) {
   for (std::int32_t i = 0; i < rope.dims / 2; ++i) {
+    const double factor = rope.factors != nullptr ? double{rope.factors[i]} : 1.0;
     const double angle =
-        double{rope.scale} * position * std::pow(double{rope.freq_base}, -2.0 * i / rope.dims);
+        double{rope.scale} * position * std::pow(double{rope.freq_base}, -2.0 * i / rope.dims) / factor;
     const double cosine = std::cos(angle), sine = std::sin(angle);
     float& a = head[rope.interleaved ? 2 * i : i];
     float& b = head[rope.interleaved ? 2 * i + 1 : i + rope.dims / 2];

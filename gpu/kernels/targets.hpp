@@ -9,10 +9,13 @@
 
 namespace helios::gpu {
 
+Kernel<AddPositions> add_positions_kernel(Isa isa);
+Kernel<AddRows> add_rows_kernel(Isa isa);
 Kernel<Attention> attention_kernel(Isa isa);
 Kernel<Head> head_stats_kernel(Isa isa);
 Kernel<MatMul> mat_mul_kernel(Isa isa);
 Kernel<NormPack> norm_pack_kernel(Isa isa);
+Kernel<ReluPack> relu_pack_kernel(Isa isa);
 Kernel<RopeKvWrite> rope_kv_write_kernel(Isa isa);
 Kernel<RowStore> row_store_kernel(Isa isa);
 Kernel<Sample> sample_kernel(Isa isa);

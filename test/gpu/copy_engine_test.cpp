@@ -4,6 +4,8 @@
 #include <catch2/catch_test_macros.hpp>
 #include "test/gpu/result_text.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 
@@ -100,6 +102,52 @@ TEST_CASE("CopyEngine: vectors are widened to f32", "[gpu]") {
   CHECK(out[2] == 0.25F);
 }
 
+TEST_CASE("CopyEngine: floats are quantised while they are repacked, each piece from its own file", "[gpu]") {
+  constexpr std::int64_t kWideRows = 35, kWideCols = 96;
+  const test::Weights f32(DataType::f32, kWideRows, kWideCols, 3),
+      bf16(DataType::bf16, kWideRows, kWideCols, 4);
+  const auto size = [](DataType type) { return row_bytes(type, kWideCols) * kWideRows; };
+  const TemporaryFile first(std::span(f32.file.data(), size(DataType::f32)));
+  const TemporaryFile second(std::span(bf16.file.data(), size(DataType::bf16)));
+  const auto device = make_device();
+  for (const DataType to : {DataType::q8_0, DataType::q4_1}) {
+    INFO(to_string(to));
+    const std::size_t packed = device->packed_bytes(to, kWideRows, kWideCols);
+    test::Memory a(packed), b(packed);
+    const auto piece = [&](DataType type, std::byte* destination, std::shared_ptr<FileReader> file) {
+      return LoadPiece{.file_bytes = size(type),
+                       .type = type,
+                       .rows = kWideRows,
+                       .cols = kWideCols,
+                       .destination = destination,
+                       .quantise_to = to,
+                       .file = std::move(file)};
+    };
+    LoadRequest request{
+        .file = first.open(),
+        .pieces = {piece(DataType::f32, a.data(), nullptr), piece(DataType::bf16, b.data(), second.open())}};
+    REQUIRE(device->copy_engine().start(std::move(request)).value().event().wait_for(60s));
+    for (const auto& [weights, held] : {std::pair{&f32, &a}, {&bf16, &b}}) {
+      std::vector<float> want(kWideCols), got(kWideCols);
+      for (std::int64_t row = 0; row < kWideRows; ++row) {
+        unpack_row(weights->matrix, row, want.data());
+        unpack_row({to, kWideRows, kWideCols, held->data()}, row, got.data());
+        for (std::size_t block = 0; block < kWideCols; block += 32) {
+          const auto at = want.begin() + static_cast<std::ptrdiff_t>(block);
+          const auto [low, high] = std::minmax_element(at, at + 32);
+          const float reach = std::max(std::abs(*low), std::abs(*high));
+          // Half a step, and the rounding of fp16 scales (of d over 127 or 15 steps, of m).
+          const float limit = to == DataType::q8_0 ? reach / 127 * 0.5F + reach * 0x1p-10F
+                                                   : (*high - *low) / 15 * 0.5F + reach * 0x1p-9F;
+          for (std::size_t k = block; k < block + 32; ++k) {
+            if (!(std::abs(got[k] - want[k]) <= limit)) FAIL("row " << row << " column " << k);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("CopyEngine: a truncated file and a read fault are errors of the event", "[gpu]") {
   const test::Weights w(DataType::q8_0, kRows, kCols, 4);
   const auto bytes = file_bytes(w);
@@ -161,6 +209,12 @@ TEST_CASE("CopyEngine: requests whose numbers do not agree are refused", "[gpu]"
   CHECK(refused(bad));
   bad = good;
   bad.rows = -16;
+  CHECK(refused(bad));
+  bad = good;
+  bad.quantise_to = DataType::q4_1;  // is quantised already
+  CHECK(refused(bad));
+  bad = {0, 16 * 32 * 4, DataType::f32, 16, 32, target.data()};
+  bad.quantise_to = DataType::q4_0;  // nothing makes it
   CHECK(refused(bad));
   CHECK(device->copy_engine().start({}).error().code == Errc::bad_request);
   CHECK(FileReader::open("/nonexistent/model.gguf").error().code == Errc::io_error);

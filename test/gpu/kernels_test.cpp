@@ -225,23 +225,6 @@ TEST_CASE("NormPack and SiluMulPack: floats and int8 tiles agree with the refere
   }
 }
 
-TEST_CASE("Embed: rows of every type; an id outside gives NaN", "[gpu]") {
-  for (const DataType type : kTypes) {
-    const Weights w(type, 19, 64, 6);
-    const std::vector<std::int32_t> ids{18, 0, -1, 19};
-    for (const KernelTable* kernels : all_kernels()) {
-      INFO(kernels->isa << ' ' << to_string(type));
-      std::vector<float> out(4 * 64);
-      run(*kernels, Embed{w.matrix, ids.data(), 4, out.data()});
-      std::vector<float> want(64);
-      unpack_row(w.matrix, 18, want.data());
-      CHECK(same_bits(out.data(), want.data(), 64));
-      CHECK(std::isnan(out[2 * 64]));
-      CHECK(std::isnan(out[3 * 64 + 63]));
-    }
-  }
-}
-
 namespace {
 
 /// Sequences of different lengths in shuffled blocks.
@@ -262,6 +245,122 @@ struct Cache {
 };
 
 }  // namespace
+
+TEST_CASE("NormPack of a layer norm and ReluPack agree with the reference", "[gpu]") {
+  for (const int cols : {1, 7, 32, 40, 576}) {
+    auto x = random_floats(static_cast<std::size_t>(4 * cols), 1, 3.0F);
+    for (int c = 0; c < cols; ++c) x[static_cast<std::size_t>(3 * cols + c)] += 1000.0F;  // far from 0
+    const auto weight = random_floats(static_cast<std::size_t>(cols), 2);
+    const auto bias = random_floats(static_cast<std::size_t>(cols), 3);
+    const std::vector<std::int32_t> index{2, 0, 3};
+    for (const KernelTable* kernels : all_kernels()) {
+      for (const float* with : {static_cast<const float*>(nullptr), bias.data()}) {
+        INFO(kernels->isa << " cols " << cols << (with != nullptr ? " with bias" : ""));
+        Input want(3, cols), got(3, cols);
+        const auto n = static_cast<std::size_t>(3 * cols);
+        const auto floats = [n](const Input& in) {
+          return std::vector<float>(in.view.floats(), in.view.floats() + n);
+        };
+        NormPack norm{.x = x.data(),
+                      .weight = weight.data(),
+                      .rows = 3,
+                      .cols = cols,
+                      .out = want.view,
+                      .row_index = index.data(),
+                      .kind = NormPack::Kind::layer,
+                      .bias = with};
+        REQUIRE(validate(norm));
+        run_reference(norm);
+        norm.out = got.view;
+        run(*kernels, norm);
+        CHECK(relative_error(floats(got), floats(want)) < 1e-4);  // the row at 1000 keeps 4 digits less
+        ReluPack relu{.x = x.data(), .bias = with, .rows = 3, .cols = cols, .out = want.view};
+        run_reference(relu);
+        relu.out = got.view;
+        run(*kernels, relu);
+        CHECK(floats(got) == floats(want));
+        if (cols % 32 == 0) {
+          CHECK(relative_error(tile_values(got.view, 1), tile_values(want.view, 1)) < 1.0 / 127);
+        }
+        auto poisoned = x;
+        poisoned[0] = kNan;
+        relu.x = poisoned.data();
+        run(*kernels, relu);
+        CHECK(std::isnan(got.view.floats()[0]));
+      }
+    }
+  }
+  Input in(1, 32);
+  const auto bias = random_floats(32, 3);
+  CHECK_FALSE(validate(NormPack{.rows = 1, .cols = 32, .out = in.view, .bias = bias.data()}));
+}
+
+TEST_CASE("AddPositions: a row of the table by position; none gives NaN", "[gpu]") {
+  constexpr int kCols = 21;
+  const auto x = random_floats(3 * kCols, 1), table = random_floats(6 * kCols, 2);
+  const std::vector<RowMeta> meta{{0, 0}, {3, 1}, {4, 0}};
+  for (const KernelTable* kernels : all_kernels()) {
+    INFO(kernels->isa);
+    auto out = x;
+    run(*kernels, AddPositions{.x = out.data(),
+                               .table = table.data(),
+                               .meta = meta.data(),
+                               .rows = 3,
+                               .cols = kCols,
+                               .table_rows = 6,
+                               .offset = 2});
+    for (std::size_t c = 0; c < kCols; ++c) {
+      CHECK(out[c] == x[c] + table[2 * kCols + c]);
+      CHECK(out[kCols + c] == x[kCols + c] + table[5 * kCols + c]);
+      CHECK(std::isnan(out[2 * kCols + c]));
+    }
+  }
+}
+
+TEST_CASE("Rope: factors divide a pair's frequency, and the table of turns follows them", "[gpu]") {
+  constexpr int kDim = 8;
+  const std::vector<float> mild{1.0F, 2.0F, 4.0F, 8.0F}, strong{3.0F, 9.0F, 27.0F, 81.0F};
+  const std::vector<RowMeta> meta{{5, 0}};
+  const auto k0 = random_floats(kDim, 1), v = random_floats(kDim, 2);
+  for (const KernelTable* kernels : all_kernels()) {
+    for (const float* factors : {static_cast<const float*>(nullptr), mild.data(), strong.data()}) {
+      INFO(kernels->isa);
+      Cache cache(DataType::f32, 8, 1, kDim, 1, 1);
+      auto k = k0;
+      run(*kernels, RopeKvWrite{.k = k.data(),
+                                .v = v.data(),
+                                .k_stride = kDim,
+                                .v_stride = kDim,
+                                .rows = 1,
+                                .rope = {.dims = kDim, .interleaved = false, .factors = factors},
+                                .meta = meta.data(),
+                                .kv = cache.view});
+      for (std::size_t i = 0; i < kDim / 2; ++i) {
+        const double angle = 5.0 * std::pow(10000.0, -2.0 * static_cast<double>(i) / kDim) /
+                             (factors != nullptr ? double{factors[i]} : 1.0);
+        const double want = double{k0[i]} * std::cos(angle) - double{k0[i + 4]} * std::sin(angle);
+        CHECK(std::abs(double{k[i]} - want) < 1e-6);
+      }
+    }
+  }
+}
+
+TEST_CASE("Embed: rows of every type; an id outside gives NaN", "[gpu]") {
+  for (const DataType type : kTypes) {
+    const Weights w(type, 19, 64, 6);
+    const std::vector<std::int32_t> ids{18, 0, -1, 19};
+    for (const KernelTable* kernels : all_kernels()) {
+      INFO(kernels->isa << ' ' << to_string(type));
+      std::vector<float> out(4 * 64);
+      run(*kernels, Embed{w.matrix, ids.data(), 4, out.data()});
+      std::vector<float> want(64);
+      unpack_row(w.matrix, 18, want.data());
+      CHECK(same_bits(out.data(), want.data(), 64));
+      CHECK(std::isnan(out[2 * 64]));
+      CHECK(std::isnan(out[3 * 64 + 63]));
+    }
+  }
+}
 
 TEST_CASE("RopeKvWrite and Attention over paged KV", "[gpu]") {
   constexpr int kHeads = 9, kKvHeads = 3, kPositions = 150;
@@ -418,6 +517,21 @@ TEST_CASE("Head: statistics of logits by vocabulary size, ties and NaN", "[gpu]"
 }
 
 TEST_CASE("AddRows and CopyRows", "[gpu]") {
+  for (const int cols : {2, 37}) {
+    const auto x0 = random_floats(static_cast<std::size_t>(2 * cols), 1);
+    const auto y0 = random_floats(static_cast<std::size_t>(2 * cols), 2);
+    const auto bias0 = random_floats(static_cast<std::size_t>(cols), 3);
+    for (const KernelTable* kernels : all_kernels()) {
+      INFO(kernels->isa << " cols " << cols);
+      auto got = x0, want = x0;
+      run(*kernels, AddRows{got.data(), y0.data(), bias0.data(), 2, cols});
+      add_rows_reference({want.data(), y0.data(), bias0.data(), 2, cols}, 0, 1);
+      CHECK(got == want);
+      run(*kernels, AddRows{got.data(), nullptr, bias0.data(), 2, cols});
+      add_rows_reference({want.data(), nullptr, bias0.data(), 2, cols}, 0, 1);
+      CHECK(got == want);
+    }
+  }
   std::vector<float> x{1, 2, 3, 4}, y{10, 20, 30, 40}, bias{0.5F, 0.25F};
   run_reference(AddRows{x.data(), y.data(), bias.data(), 2, 2});
   CHECK(x == std::vector<float>{11.5F, 22.25F, 33.5F, 44.25F});

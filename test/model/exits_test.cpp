@@ -70,10 +70,10 @@ class Twin {
   explicit Twin(const model::ModelFile& file) : file_(file), c_(file.config()) {}
 
   Vector tensor(const std::string& name) const {
-    const auto* t = must(file_.gguf().require(name));
+    const auto* t = must(file_.checkpoint().require(name));
     REQUIRE(t->type == gpu::DataType::f32);
     Vector values(static_cast<std::size_t>(t->rows() * t->cols()));
-    must(file_.gguf().read(*t, std::as_writable_bytes(std::span(values))));
+    must(file_.checkpoint().read(*t, std::as_writable_bytes(std::span(values))));
     return values;
   }
   TwinLayer layer(int l) const {
@@ -187,7 +187,7 @@ Metadata identity(const model::ModelFile& file) {
           {"hidden", std::to_string(file.config().hidden)},
           {"vocab", std::to_string(file.config().vocab)},
           {"vocab_hash", file.tokenizer().vocab_hash()},
-          {"norms_hash", must(model::norms_hash(file.gguf(), file.config().layers))}};
+          {"norms_hash", must(model::norms_hash(file.checkpoint(), file.config().layers))}};
 }
 
 void check_near(std::span<const float> logits, const std::vector<double>& expected) {

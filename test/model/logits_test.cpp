@@ -235,7 +235,7 @@ TEST_CASE("SmolLM2: 18 layers hold 18 layers' bytes; deepening to 30 in mid-answ
   must(model::load_layers(*l.device, l.file, *l.transformer, 18));
   std::size_t expected = l.file->global_bytes();
   for (int layer = 0; layer < 18; ++layer) expected += l.file->layer_bytes(layer);
-  CHECK(l.file->reader()->bytes_read() == expected);
+  CHECK(l.file->checkpoint().bytes_read() == expected);
   std::printf("18 of 30 layers: %zu device bytes of weights, %zu bytes read\n", l.transformer->weight_bytes(),
               expected);
   CHECK(l.device->budget().used(gpu::Use::weights) == l.transformer->weight_bytes());

@@ -95,9 +95,9 @@ TEST_CASE("Transformer: loading holds and reads only the layers asked for", "[mo
   }
   CHECK(l.transformer->weight_bytes() == device_bytes);
   CHECK(l.device->budget().used(gpu::Use::weights) == device_bytes);
-  CHECK(l.file->reader()->bytes_read() == file_bytes);
+  CHECK(l.file->checkpoint().bytes_read() == file_bytes);
   must(model::load_layers(*l.device, l.file, *l.transformer, 6));
-  CHECK(l.file->reader()->bytes_read() == file_bytes + l.file->layer_bytes(4) + l.file->layer_bytes(5));
+  CHECK(l.file->checkpoint().bytes_read() == file_bytes + l.file->layer_bytes(4) + l.file->layer_bytes(5));
   l.transformer->drop_layers(4);
   CHECK(l.device->budget().used(gpu::Use::weights) == device_bytes);
 }
