@@ -7,73 +7,16 @@
     tools/capture_docs.py           needs tools/demo.sh once (build and model); standard library only
 """
 
-import os
 import re
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"
+from line_client import ROOT, Server, Session, generate_while_loading
+
 BEGIN, END = "<!-- begin docs/protocol_session.txt -->", "<!-- end docs/protocol_session.txt -->"
-
-
-class Server:
-    """`helios serve` for the length of a with statement; leaves its trace in `trace`."""
-
-    def __init__(self, trace, *arguments):
-        models = Path(os.environ.get("HELIOS_MODELS_DIR") or ROOT / "models")
-        self.process = subprocess.Popen(
-            [ROOT / "build/release/apps/helios", "serve", "--model", models / MODEL, "--port", "0", "--trace", trace,
-             "--log-level", "error", *arguments], stdout=subprocess.PIPE, text=True)
-        ready = self.process.stdout.readline()
-        if not ready.startswith("READY line="):
-            self.process.kill()
-            sys.exit("capture_docs: the server did not start")
-        host, port = ready.split()[1].removeprefix("line=").rsplit(":", 1)
-        self.address = (host, int(port))
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.send_signal(signal.SIGTERM)
-        if self.process.wait(timeout=60) != 0:
-            sys.exit("capture_docs: the server did not stop cleanly")
-
-
-class Session:
-    """A connection that notes every line of both sides."""
-
-    def __init__(self, address):
-        self.socket = socket.create_connection(address, timeout=120)
-        self.reader = self.socket.makefile("rb")
-        self.notes = []
-
-    def send(self, *lines):
-        self.notes += ["C: " + line for line in lines]
-        self.socket.sendall("".join(line + "\n" for line in lines).encode())
-
-    def read(self):
-        """One frame; returns its words."""
-        line = self.reader.readline().decode().rstrip("\r\n")
-        self.notes.append("S: " + line)
-        words = line.split(" ")
-        if words[0] == "TOK":
-            payload = self.reader.read(int(words[3])).decode()
-            self.reader.readline()
-            self.notes.append("S: " + payload.replace("\n", "\nS: "))
-        return words
-
-    def read_until(self, *verbs):
-        while True:
-            words = self.read()
-            if words[0] in verbs or words == [""]:
-                return words
 
 
 def record_session(address):
@@ -102,22 +45,6 @@ def record_session(address):
     return "\n".join(session.notes) + "\n"
 
 
-def generate_while_loading(address):
-    """One long stream; the rest of the layers is asked for in the middle of it."""
-    session, control = Session(address), Session(address)
-    control.read()
-    session.read()
-    session.send('GEN t1 "Tell me a long story about the sea." max_tokens=300 ignore_eos=1')
-    for _ in range(60):
-        session.read_until("TOK", "ERR")
-    control.send("LOAD l1 model=default layer=30")
-    loaded = control.read_until("OK", "ERR")
-    ended = session.read_until("END", "ERR")
-    print(" ".join(loaded), "|", " ".join(ended))
-    if loaded[0] != "OK" or ended[0] != "END":
-        sys.exit("capture_docs: loading while generating failed")
-
-
 def main():
     with tempfile.TemporaryDirectory() as folder:
         with Server(Path(folder) / "session.json", "--exit-layer", "18") as server:
@@ -134,7 +61,8 @@ def main():
         trace = Path(folder) / "loading.json"
         with Server(trace, "--exit-layer", "18") as server:
             time.sleep(0.2)
-            generate_while_loading(server.address)
+            loaded, ended = generate_while_loading(server.address)
+            print(" ".join(loaded), "|", " ".join(ended))
         subprocess.run([sys.executable, ROOT / "tools/trace_to_svg.py", trace, "--loading", "--title", "Layers 19 to 30 load while a stream generates",
                         "--output", ROOT / "docs/loading.svg"], check=True)
 
