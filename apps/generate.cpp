@@ -3,11 +3,16 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
 #include <boost/json.hpp>
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "apps/commands.hpp"
@@ -27,14 +32,16 @@ struct GenerateOptions {
   SamplingOptions sampling;
   std::string model, prompt, prompts_file;
   bool raw = false, as_json = false;
+  int streams = 16;
 };
 
 struct Prompt {
   std::string id, text;
+  bool raw = false;
 };
 
-/// Lines of {"prompt": "...", "id": "..."}; id is the line number when absent.
-Result<std::vector<Prompt>> read_prompts(const std::string& path) {
+/// Lines of {"prompt": "...", "id": "...", "raw": false}; id is the line number when absent, raw is `raw`.
+Result<std::vector<Prompt>> read_prompts(const std::string& path, bool raw) {
   std::ifstream file(path);
   if (!file) return fail(Errc::io_error, fmt::format("cannot read the prompts file {}", path));
   std::vector<Prompt> prompts;
@@ -53,16 +60,22 @@ Result<std::vector<Prompt>> read_prompts(const std::string& path) {
     std::string name = id == nullptr     ? std::to_string(number)
                        : id->is_string() ? std::string(id->as_string())
                                          : json::serialize(*id);
-    prompts.push_back({std::move(name), std::string(text->as_string())});
+    const json::value* own = object->if_contains("raw");
+    if (own != nullptr && !own->is_bool()) {
+      return fail(Errc::bad_request, fmt::format("{}:{}: \"raw\" is true or false", path, number));
+    }
+    prompts.push_back({std::move(name), std::string(text->as_string()), own != nullptr ? own->as_bool() : raw});
   }
   return prompts;
 }
 
-json::object to_json(const Prompt& prompt, const std::string& text, const actors::Finish& finish) {
+json::object to_json(const Prompt& prompt, const std::string& text, const Answer& answer) {
+  const actors::Finish& finish = answer.finish;
   json::object histogram;
   for (const auto& [depth, tokens] : finish.usage.exit_histogram) histogram[std::to_string(depth)] = tokens;
   return {{"id", prompt.id},
           {"text", text},
+          {"prompt_ids", json::array(answer.accepted.prompt_ids.begin(), answer.accepted.prompt_ids.end())},
           {"token_ids", json::array(finish.token_ids.begin(), finish.token_ids.end())},
           {"finish_reason", actors::to_string(finish.reason)},
           {"usage",
@@ -73,14 +86,104 @@ json::object to_json(const Prompt& prompt, const std::string& text, const actors
           {"timing", {{"ttft_ms", finish.ttft_ms}, {"tokens_per_s", finish.tokens_per_s}}}};
 }
 
+actors::GenerateRequest make_request(const GenerateOptions& options, const Prompt& prompt) {
+  actors::GenerateRequest request;
+  request.prompt = prompt.text;
+  request.raw = prompt.raw;
+  request.return_prompt_ids = options.as_json;
+  request.sampling = options.sampling.to_sampling();
+  request.label = prompt.id;
+  return request;
+}
+
+int report_failure(const Prompt& prompt, const Error& error) {
+  std::fprintf(stderr, "helios generate: prompt %s: %s\n", prompt.id.c_str(), error.message.c_str());
+  return 1;
+}
+
+/// Streams the answer to stdout.
+int answer_one(Engine& engine, const GenerateOptions& options, const Prompt& prompt) {
+  const auto on_chunk = [](const actors::TextChunk& chunk) {
+    std::fwrite(chunk.text.data(), 1, chunk.text.size(), stdout);
+    std::fflush(stdout);
+  };
+  Result<Answer> answer = run_request(engine.server(), make_request(options, prompt), on_chunk);
+  if (!answer) return report_failure(prompt, answer.error());
+  const actors::Finish& finish = answer->finish;
+  std::printf("\n");
+  std::fprintf(stderr, "[%s, %d tokens, mean depth %.1f, first token %.0f ms, %.1f tokens/s]\n",
+               std::string(actors::to_string(finish.reason)).c_str(), finish.usage.completion_tokens,
+               finish.usage.mean_depth, finish.ttft_ms, finish.tokens_per_s);
+  return 0;
+}
+
+/// Answers prompts side by side and prints their JSON lines in the order of the file. Returns how many failed.
+class Batch {
+ public:
+  Batch(Engine& engine, const GenerateOptions& options, const std::vector<Prompt>& prompts)
+      : engine_(engine), options_(options), prompts_(prompts), lines_(prompts.size()) {
+    if (prompts.size() > 1) progress_ = std::make_unique<ProgressBar>("prompts", prompts.size());
+  }
+
+  int run() {
+    const std::size_t streams = std::min(static_cast<std::size_t>(options_.streams), prompts_.size());
+    {
+      std::vector<std::jthread> clients;
+      for (std::size_t i = 0; i < streams; ++i) clients.emplace_back([this] { answer_until_none_is_left(); });
+    }
+    return failures_;
+  }
+
+ private:
+  void answer_until_none_is_left() {
+    for (std::size_t i = next_++; i < prompts_.size(); i = next_++) {
+      std::string text;
+      Result<Answer> answer =
+          run_request(engine_.server(), make_request(options_, prompts_[i]),
+                      [&text](const actors::TextChunk& chunk) { text += chunk.text; });
+      const std::lock_guard lock(mutex_);
+      if (progress_) progress_->advance();
+      if (!answer) failures_ += report_failure(prompts_[i], answer.error());
+      lines_[i] = answer ? json::serialize(to_json(prompts_[i], text, *answer)) + "\n" : "";
+      print_what_is_due();
+    }
+  }
+  void print_what_is_due() {
+    for (; due_ < lines_.size() && lines_[due_]; ++due_) {
+      std::fputs(lines_[due_]->c_str(), stdout);
+      lines_[due_].emplace();  // an empty text: printed
+    }
+    std::fflush(stdout);
+  }
+
+  Engine& engine_;
+  const GenerateOptions& options_;
+  const std::vector<Prompt>& prompts_;
+  std::atomic<std::size_t> next_ = 0;
+  std::mutex mutex_;  // what follows
+  std::unique_ptr<ProgressBar> progress_;
+  std::vector<std::optional<std::string>> lines_;  // by prompt; absent: not done
+  std::size_t due_ = 0;
+  int failures_ = 0;
+};
+
+void print_memory(Engine& engine) {
+  const Result<actors::Stats> stats = engine.server().stats(std::chrono::seconds(10));
+  if (!stats) return;
+  for (const actors::ModelStats& m : stats->models) {
+    std::fprintf(stderr, "[%s: layers 1-%d of %d resident, weights %zu bytes, KV %zu of %zu bytes]\n",
+                 m.name.c_str(), m.resident, m.layers, m.weight_bytes, m.kv_bytes_used, m.kv_bytes_total);
+  }
+}
+
 int run_generate(GenerateOptions options) {
   const auto failed = [](const Error& error) {
     std::fprintf(stderr, "helios generate: %s\n", error.message.c_str());
     return 1;
   };
-  std::vector<Prompt> prompts{{"0", options.prompt}};
+  std::vector<Prompt> prompts{{"0", options.prompt, options.raw}};
   if (!options.prompts_file.empty()) {
-    Result<std::vector<Prompt>> read = read_prompts(options.prompts_file);
+    Result<std::vector<Prompt>> read = read_prompts(options.prompts_file, options.raw);
     if (!read) return failed(read.error());
     prompts = std::move(*read);
   }
@@ -92,49 +195,12 @@ int run_generate(GenerateOptions options) {
     return failed(ready.error());
 
   int failures = 0;
-  const bool show_progress = options.as_json && prompts.size() > 1;
-  std::unique_ptr<ProgressBar> progress;
-  if (show_progress) progress = std::make_unique<ProgressBar>("prompts", prompts.size());
-  for (const Prompt& prompt : prompts) {
-    actors::GenerateRequest request;
-    request.prompt = prompt.text;
-    request.raw = options.raw;
-    request.sampling = options.sampling.to_sampling();
-    request.label = prompt.id;
-    std::string text;
-    Result<actors::Finish> finish =
-        run_request((*engine)->server(), std::move(request), [&](const actors::TextChunk& chunk) {
-          text += chunk.text;
-          if (options.as_json) return;
-          std::fwrite(chunk.text.data(), 1, chunk.text.size(), stdout);
-          std::fflush(stdout);
-        });
-    if (progress) progress->advance();
-    if (!finish) {
-      std::fprintf(stderr, "helios generate: prompt %s: %s\n", prompt.id.c_str(),
-                   finish.error().message.c_str());
-      ++failures;
-      continue;
-    }
-    if (options.as_json) {
-      std::printf("%s\n", json::serialize(to_json(prompt, text, *finish)).c_str());
-    } else {
-      std::printf("\n");
-      std::fprintf(stderr, "[%s, %d tokens, mean depth %.1f, first token %.0f ms, %.1f tokens/s]\n",
-                   std::string(actors::to_string(finish->reason)).c_str(), finish->usage.completion_tokens,
-                   finish->usage.mean_depth, finish->ttft_ms, finish->tokens_per_s);
-    }
-    std::fflush(stdout);
+  if (options.as_json) {
+    failures = Batch(**engine, options, prompts).run();
+  } else {
+    for (const Prompt& prompt : prompts) failures += answer_one(**engine, options, prompt);
+    print_memory(**engine);
   }
-  if (!options.as_json) {
-    if (Result<actors::Stats> stats = (*engine)->server().stats(std::chrono::seconds(10)); stats) {
-      for (const actors::ModelStats& m : stats->models) {
-        std::fprintf(stderr, "[%s: layers 1-%d of %d resident, weights %zu bytes, KV %zu of %zu bytes]\n",
-                     m.name.c_str(), m.resident, m.layers, m.weight_bytes, m.kv_bytes_used, m.kv_bytes_total);
-      }
-    }
-  }
-  progress.reset();
   engine->reset();
   stop_logging();
   return failures == 0 ? 0 : 1;
@@ -148,10 +214,12 @@ void add_generate(CLI::App& program, Run& run) {
   command->add_option("--model", options->model, "GGUF file")->required();
   auto* prompt = command->add_option("--prompt", options->prompt, "One user turn (or plain text with --raw)");
   auto* file = command->add_option("--prompts", options->prompts_file,
-                                   "JSON lines with \"prompt\" and, if wanted, \"id\"");
+                                   "JSON lines with \"prompt\" and, if wanted, \"id\" and \"raw\"");
   prompt->excludes(file);
   command->add_flag("--raw", options->raw, "Continue the text as it is: no chat template");
   command->add_flag("--json", options->as_json, "One JSON line a prompt on stdout");
+  command->add_option("--streams", options->streams, "Prompts of a file that are answered side by side (with --json)")
+      ->check(CLI::Range(1, 1024));
   add_sampling_options(*command, options->sampling);
   add_engine_options(*command, options->engine);
   command->callback([options, prompt, file, &run] {
