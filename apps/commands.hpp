@@ -14,5 +14,6 @@ void add_chat(CLI::App& program, Run& run);
 void add_generate(CLI::App& program, Run& run);
 void add_inspect(CLI::App& program, Run& run);
 void add_bench(CLI::App& program, Run& run);
+void add_calibrate(CLI::App& program, Run& run);
 
 }  // namespace helios::apps

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <boost/json.hpp>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -19,6 +18,7 @@
 #include "apps/engine.hpp"
 #include "apps/logging.hpp"
 #include "apps/progress_bar.hpp"
+#include "apps/prompts_file.hpp"
 #include "apps/sampling_options.hpp"
 
 namespace helios::apps {
@@ -34,40 +34,6 @@ struct GenerateOptions {
   bool raw = false, as_json = false;
   int streams = 16;
 };
-
-struct Prompt {
-  std::string id, text;
-  bool raw = false;
-};
-
-/// Lines of {"prompt": "...", "id": "...", "raw": false}; id is the line number when absent, raw is `raw`.
-Result<std::vector<Prompt>> read_prompts(const std::string& path, bool raw) {
-  std::ifstream file(path);
-  if (!file) return fail(Errc::io_error, fmt::format("cannot read the prompts file {}", path));
-  std::vector<Prompt> prompts;
-  std::string line;
-  for (std::size_t number = 1; std::getline(file, line); ++number) {
-    if (line.empty()) continue;
-    boost::system::error_code code;
-    const json::value value = json::parse(line, code);
-    const json::object* object = code ? nullptr : value.if_object();
-    const json::value* text = object ? object->if_contains("prompt") : nullptr;
-    if (text == nullptr || !text->is_string()) {
-      return fail(Errc::bad_request,
-                  fmt::format("{}:{}: not a JSON object with a string \"prompt\"", path, number));
-    }
-    const json::value* id = object->if_contains("id");
-    std::string name = id == nullptr     ? std::to_string(number)
-                       : id->is_string() ? std::string(id->as_string())
-                                         : json::serialize(*id);
-    const json::value* own = object->if_contains("raw");
-    if (own != nullptr && !own->is_bool()) {
-      return fail(Errc::bad_request, fmt::format("{}:{}: \"raw\" is true or false", path, number));
-    }
-    prompts.push_back({std::move(name), std::string(text->as_string()), own != nullptr ? own->as_bool() : raw});
-  }
-  return prompts;
-}
 
 json::object to_json(const Prompt& prompt, const std::string& text, const Answer& answer) {
   const actors::Finish& finish = answer.finish;
@@ -117,7 +83,8 @@ int answer_one(Engine& engine, const GenerateOptions& options, const Prompt& pro
   return 0;
 }
 
-/// Answers prompts side by side and prints their JSON lines in the order of the file. Returns how many failed.
+/// Answers prompts side by side and prints their JSON lines in the order of the file. Returns how many
+/// failed.
 class Batch {
  public:
   Batch(Engine& engine, const GenerateOptions& options, const std::vector<Prompt>& prompts)
@@ -138,9 +105,8 @@ class Batch {
   void answer_until_none_is_left() {
     for (std::size_t i = next_++; i < prompts_.size(); i = next_++) {
       std::string text;
-      Result<Answer> answer =
-          run_request(engine_.server(), make_request(options_, prompts_[i]),
-                      [&text](const actors::TextChunk& chunk) { text += chunk.text; });
+      Result<Answer> answer = run_request(engine_.server(), make_request(options_, prompts_[i]),
+                                          [&text](const actors::TextChunk& chunk) { text += chunk.text; });
       const std::lock_guard lock(mutex_);
       if (progress_) progress_->advance();
       if (!answer) failures_ += report_failure(prompts_[i], answer.error());
@@ -218,7 +184,9 @@ void add_generate(CLI::App& program, Run& run) {
   prompt->excludes(file);
   command->add_flag("--raw", options->raw, "Continue the text as it is: no chat template");
   command->add_flag("--json", options->as_json, "One JSON line a prompt on stdout");
-  command->add_option("--streams", options->streams, "Prompts of a file that are answered side by side (with --json)")
+  command
+      ->add_option("--streams", options->streams,
+                   "Prompts of a file that are answered side by side (with --json)")
       ->check(CLI::Range(1, 1024));
   add_sampling_options(*command, options->sampling);
   add_engine_options(*command, options->engine);
