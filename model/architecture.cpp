@@ -11,7 +11,7 @@ constexpr std::array kArchitectures{
     Architecture{.name = "llama",
                  .hugging_face_name = "LlamaForCausalLM",
                  .parts = {},
-                 .may_have_attention_bias = true},
+                 .may_have_biases = true},
     Architecture{.name = "qwen2",
                  .hugging_face_name = "Qwen2ForCausalLM",
                  .parts = {.qkv_bias = true, .rope = RopeKind::halves}},

@@ -25,7 +25,7 @@ struct TransformerParts {
   bool qkv_bias = false;  // of q, k and v together
   bool o_bias = false;
   MlpKind mlp = MlpKind::silu_gated;
-  bool mlp_bias = false;  // of up and down; relu only
+  bool mlp_bias = false;  // of gate, up and down
   RopeKind rope = RopeKind::neighbours;
   bool learned_positions = false;  // a table that is added to the embedding, row = position + offset
   std::int32_t position_offset = 0;
@@ -36,7 +36,7 @@ struct Architecture {
   std::string_view name;               // general.architecture of a GGUF file, and the prefix of its keys
   std::string_view hugging_face_name;  // in "architectures" of config.json
   TransformerParts parts;              // rope: of GGUF files
-  bool may_have_attention_bias = false;
+  bool may_have_biases = false;  // of attention, and of the MLP
 };
 
 /// Null when there is none.

@@ -15,7 +15,8 @@ Result<std::uint32_t> Checkpoint::add_file(const std::string& path) {
 
 Result<void> Checkpoint::add(StoredTensor tensor) {
   if (!index_.emplace(tensor.name, tensors_.size()).second) {
-    return fail(Errc::bad_file, fmt::format("{}: tensor '{}' is there twice", path_, tensor.name));
+    return fail(Errc::bad_file,
+                fmt::format("{}: tensor '{}' is there twice", path_, shown_name(tensor.name)));
   }
   tensor.held = tensor.type;
   tensors_.push_back(std::move(tensor));
@@ -41,7 +42,7 @@ Result<const StoredTensor*> Checkpoint::require(std::string_view name) const {
   if (const StoredTensor* tensor = find(name)) return tensor;
   return fail(Errc::bad_file, fmt::format("{}: tensor '{}' is missing: the file is not a complete model of "
                                           "its architecture, convert it again",
-                                          path_, name));
+                                          path_, shown_name(name)));
 }
 
 std::uint64_t Checkpoint::bytes_read() const noexcept {

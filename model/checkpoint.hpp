@@ -2,6 +2,7 @@
 // The tensors of a model and where their bytes are, whatever format it came in and however many files it has.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -46,6 +47,12 @@ class Checkpoint {
   /// columns are not whole blocks stays as it is, and so do quantised ones, vectors and position tables.
   void quantise(Quant to);
 
+  /// How the format calls a tensor, for messages; GGUF's name when it is not set.
+  void name_by(std::function<std::string(std::string_view)> naming) { naming_ = std::move(naming); }
+  std::string shown_name(std::string_view name) const {
+    return naming_ ? naming_(name) : std::string(name);
+  }
+
   const std::string& path() const noexcept { return path_; }
   std::span<const StoredTensor> tensors() const noexcept { return tensors_; }
   /// nullptr when there is no such tensor.
@@ -66,6 +73,7 @@ class Checkpoint {
 
  private:
   std::string path_;
+  std::function<std::string(std::string_view)> naming_;
   std::vector<std::shared_ptr<gpu::FileReader>> readers_;
   std::vector<StoredTensor> tensors_;
   std::map<std::string, std::size_t, std::less<>> index_;

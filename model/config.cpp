@@ -35,8 +35,9 @@ Result<void> ModelConfig::check(const std::string& where) const {
     if (rope_dims < 2 || rope_dims % 2 != 0 || rope_dims > head_dim) {
       return bad(fmt::format("RoPE over {} elements does not fit heads of {}", rope_dims, head_dim));
     }
-    if (!(rope_base > 0.0F) || !(rope_scale > 0.0F)) {
-      return bad(fmt::format("RoPE base {} and scale {} must be above 0", rope_base, rope_scale));
+    if (!(rope_base > 0.0F) || !std::isfinite(rope_base) || !(rope_scale > 0.0F) ||
+        !std::isfinite(rope_scale)) {
+      return bad(fmt::format("RoPE base {} and scale {} must be above 0 and finite", rope_base, rope_scale));
     }
     for (const float factor : rope_factors) {
       if (!(factor > 0.0F) || !std::isfinite(factor))
@@ -46,7 +47,8 @@ Result<void> ModelConfig::check(const std::string& where) const {
       return bad(fmt::format("{} RoPE factors for {} pairs", rope_factors.size(), rope_dims / 2));
     }
   }
-  if (!(norm_epsilon > 0.0F)) return bad(fmt::format("norm epsilon {} must be above 0", norm_epsilon));
+  if (!(norm_epsilon > 0.0F) || !(norm_epsilon < 1.0F))
+    return bad(fmt::format("norm epsilon {} must be above 0 and below 1", norm_epsilon));
   return {};
 }
 

@@ -183,7 +183,8 @@ class Reader {
     auto bad = [&](std::string_view what) {
       return fail(Errc::bad_file, fmt::format("{}: the block of exit {}: {}", file_.path(), layer, what));
     };
-    if (config_.parts.mlp != MlpKind::silu_gated || config_.parts.norm_bias || config_.parts.o_bias) {
+    if (config_.parts.mlp != MlpKind::silu_gated || config_.parts.norm_bias || config_.parts.o_bias ||
+        config_.parts.mlp_bias) {
       return fail(Errc::unsupported,
                   fmt::format("{}: exit {} has a block, which models of kind {} cannot have "
                               "here: use an adapter, a norm or a head",

@@ -211,6 +211,8 @@ void ForwardProgram::feed_forward_part(const LayerWeights& w, float* x, const st
     widen.add(w.up, work_.up, ffn);
     ops_.push_back(widen);
     if (config_.parts.mlp == MlpKind::silu_gated) {
+      add_bias(work_.gate, w.gate_bias, run.count, ffn);
+      add_bias(work_.up, w.up_bias, run.count, ffn);
       ops_.push_back(gpu::SiluMulPack{work_.gate, work_.up, ffn, run.count, ffn, work_.gated});
     } else {
       ops_.push_back(gpu::ReluPack{work_.up, w.up_bias, run.count, ffn, work_.gated});

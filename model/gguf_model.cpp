@@ -145,9 +145,10 @@ Result<ModelConfig> read_config(const GgufFile& file, const Checkpoint& checkpoi
   if (c.parts.rope != RopeKind::none) {
     if (Result<void> ok = read_rope(file, checkpoint, keys, c); !ok) return ok.error();
   }
-  if (architecture->may_have_attention_bias) {
+  if (architecture->may_have_biases) {
     c.parts.qkv_bias = checkpoint.find("blk.0.attn_q.bias") != nullptr;
     c.parts.o_bias = checkpoint.find("blk.0.attn_output.bias") != nullptr;
+    c.parts.mlp_bias = checkpoint.find("blk.0.ffn_down.bias") != nullptr;
   }
   const Result<const StoredTensor*> embedding = checkpoint.require("token_embd.weight");
   if (!embedding) return embedding.error();

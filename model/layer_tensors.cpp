@@ -24,6 +24,9 @@ bool o_bias(const P& p) {
 bool gated(const P& p) {
   return p.mlp == MlpKind::silu_gated;
 }
+bool gate_bias(const P& p) {
+  return gated(p) && p.mlp_bias;
+}
 bool mlp_bias(const P& p) {
   return p.mlp_bias;
 }
@@ -42,6 +45,7 @@ constexpr LayerTensorRow kRows[] = {
     {"ffn_norm.weight", &T::feed_forward_norm, Side::one, Side::hidden, always},
     {"ffn_norm.bias", &T::feed_forward_norm_bias, Side::one, Side::hidden, norm_bias},
     {"ffn_gate.weight", &T::gate, Side::feed_forward, Side::hidden, gated},
+    {"ffn_gate.bias", &T::gate_bias, Side::one, Side::feed_forward, gate_bias},
     {"ffn_up.weight", &T::up, Side::feed_forward, Side::hidden, always},
     {"ffn_up.bias", &T::up_bias, Side::one, Side::feed_forward, mlp_bias},
     {"ffn_down.weight", &T::down, Side::hidden, Side::feed_forward, always},
@@ -49,8 +53,8 @@ constexpr LayerTensorRow kRows[] = {
 };
 
 /// Names that mark a variant whose forward pass is another one.
-constexpr const char* kForeign[] = {"ffn_gate_exps.weight", "ffn_gate.bias", "attn_q_norm.weight",
-                                    "attn_qkv.weight", "post_attention_norm.weight"};
+constexpr const char* kForeign[] = {"ffn_gate_exps.weight", "attn_q_norm.weight", "attn_qkv.weight",
+                                    "post_attention_norm.weight"};
 
 std::int64_t extent(Side side, const ModelConfig& c) {
   switch (side) {
@@ -74,19 +78,20 @@ Result<const StoredTensor*> find_shaped(const Checkpoint& checkpoint, const std:
   if (!tensor) return tensor.error();
   if ((*tensor)->rows() != rows || (*tensor)->cols() != cols) {
     return fail(Errc::bad_file,
-                fmt::format("{}: {} is {} x {}, the configuration needs {} x {}", checkpoint.path(), name,
-                            (*tensor)->rows(), (*tensor)->cols(), rows, cols));
+                fmt::format("{}: {} is {} x {}, the configuration needs {} x {}", checkpoint.path(),
+                            checkpoint.shown_name(name), (*tensor)->rows(), (*tensor)->cols(), rows, cols));
   }
   if (rows == 1 && gpu::is_quantised((*tensor)->type)) {
-    return fail(Errc::unsupported, fmt::format("{}: {} is {}: vectors must be F32, F16 or BF16",
-                                               checkpoint.path(), name, to_string((*tensor)->type)));
+    return fail(Errc::unsupported,
+                fmt::format("{}: {} is {}: vectors must be F32, F16 or BF16", checkpoint.path(),
+                            checkpoint.shown_name(name), to_string((*tensor)->type)));
   }
   return *tensor;
 }
 
 Error foreign(const Checkpoint& checkpoint, const ModelConfig& config, const std::string& name) {
   return fail(Errc::unsupported, fmt::format("{}: {}: this variant of {} is not supported", checkpoint.path(),
-                                             name, config.architecture));
+                                             checkpoint.shown_name(name), config.architecture));
 }
 
 }  // namespace

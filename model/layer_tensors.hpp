@@ -15,7 +15,7 @@ struct LayerTensors {
   const StoredTensor *q_bias = nullptr, *k_bias = nullptr, *v_bias = nullptr, *o_bias = nullptr;
   const StoredTensor *feed_forward_norm = nullptr, *feed_forward_norm_bias = nullptr;
   const StoredTensor *gate = nullptr, *up = nullptr, *down = nullptr;
-  const StoredTensor *up_bias = nullptr, *down_bias = nullptr;
+  const StoredTensor *gate_bias = nullptr, *up_bias = nullptr, *down_bias = nullptr;
 };
 
 /// The tensors outside layers.

@@ -3,18 +3,21 @@
 #include <fmt/format.h>
 
 #include "model/gguf_model.hpp"
+#include "model/hf_model.hpp"
 
 namespace helios::model {
 
 Result<std::shared_ptr<const ModelFile>> ModelFile::open(const std::string& path,
                                                          const std::string& exits_path, Quant quant) {
   std::shared_ptr<ModelFile> file(new ModelFile());
-  Result<OpenedModel> opened = open_gguf_model(path);
+  Result<OpenedModel> opened = is_hf_folder(path) ? open_hf_model(path) : open_gguf_model(path);
   if (!opened) return opened.error();
   opened->checkpoint->quantise(quant);
   file->checkpoint_ = std::move(opened->checkpoint);
   file->config_ = std::move(opened->config);
   file->tokenizer_ = std::move(opened->tokenizer);
+  file->suggested_ = std::move(opened->suggested);
+  file->synthetic_ = opened->synthetic;
   const ModelConfig& config = file->config_;
   const Result<GlobalTensors> globals = find_globals(*file->checkpoint_, config);
   if (!globals) return globals.error();

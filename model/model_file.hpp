@@ -12,6 +12,7 @@
 #include "model/config.hpp"
 #include "model/exits.hpp"
 #include "model/layer_tensors.hpp"
+#include "model/sampling.hpp"
 #include "model/tokenizer.hpp"
 #include "runtime/result.hpp"
 
@@ -20,9 +21,10 @@ namespace helios::model {
 /// Immutable after open; any thread may use it. Weights are not read here.
 class ModelFile {
  public:
-  /// `path`: a GGUF file (a part of a split one opens its set). `exits_path` "" = none. `quant`: what float
-  /// matrices are held as. Errors: those of open_gguf_model, find_layer and ExitsFile. A chat template that
-  /// cannot be parsed is no error: chat_template() is null and chat_template_error() says why.
+  /// `path`: a GGUF file (a part of a split one opens its set), or a Hugging Face folder. `exits_path` "" =
+  /// none. `quant`: what float matrices are held as. Errors: those of open_gguf_model and open_hf_model,
+  /// find_layer and ExitsFile. A chat template that cannot be parsed is no error: chat_template() is null and
+  /// chat_template_error() says why.
   static Result<std::shared_ptr<const ModelFile>> open(const std::string& path,
                                                        const std::string& exits_path = "",
                                                        Quant quant = Quant::none);
@@ -35,6 +37,12 @@ class ModelFile {
   /// Null when the file has none, or one we cannot render.
   const ChatTemplate* chat_template() const noexcept { return chat_template_ ? &*chat_template_ : nullptr; }
   const std::string& chat_template_error() const noexcept { return chat_template_error_; }
+  /// What the model's makers sample with (generation_config.json); null when they do not say. Shown, never
+  /// applied unasked: defaults here are greedy.
+  const Sampling* suggested_sampling() const noexcept { return suggested_ ? &*suggested_ : nullptr; }
+  /// The seed of a file that `helios synth` made: its weights are random, so only its size and speed mean
+  /// anything.
+  std::optional<std::uint64_t> synthetic() const noexcept { return synthetic_; }
   /// Null without an exits file.
   const ExitsFile* exits() const noexcept { return exits_.get(); }
   /// Layers of the exits file's heads, rising; empty without one.
@@ -56,6 +64,8 @@ class ModelFile {
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::optional<ChatTemplate> chat_template_;
   std::string chat_template_error_;
+  std::optional<Sampling> suggested_;
+  std::optional<std::uint64_t> synthetic_;
   std::shared_ptr<const ExitsFile> exits_;
   std::vector<LayerTensors> layers_;
   GlobalTensors globals_;

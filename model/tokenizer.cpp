@@ -146,6 +146,9 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::create(const TokenizerParts&
   }
   if (parts.eos) made->end_ids_.push_back(*parts.eos);
   if (parts.eot) made->end_ids_.push_back(*parts.eot);
+  for (const std::int32_t id : parts.end_ids) {
+    if (made->vocabulary_.contains(id)) made->end_ids_.push_back(id);
+  }
   for (const std::string_view name : kEndNames) {
     const auto id = made->vocabulary_.find(name);
     if (id && made->is_special(*id)) made->end_ids_.push_back(*id);

@@ -11,6 +11,7 @@
 
 #include "model/gguf.hpp"
 #include "model/pretokenizer.hpp"
+#include "model/tokenizer_beside.hpp"
 #include "model/vocabulary.hpp"
 #include "runtime/result.hpp"
 
@@ -24,6 +25,7 @@ struct TokenizerParts {
   PreTokenizer pretokenizer = PreTokenizer::smollm;
   bool whole_tokens = false;  // a piece that is a normal token becomes it, whatever the merges say (Llama 3)
   std::optional<std::int32_t> bos, eos, eot;
+  std::span<const std::int32_t> end_ids;  // more tokens that end an answer
   bool add_bos = false;
 };
 
@@ -33,6 +35,9 @@ class Tokenizer {
   /// Errors: unsupported (a tokenizer model or pre-tokenizer we do not have, by name), bad_file (a key is
   /// missing, a merge names no token, an id is outside the vocabulary).
   static Result<std::shared_ptr<const Tokenizer>> from_gguf(const GgufFile& file);
+  /// A Hugging Face folder's tokenizer.json. Errors: as from_gguf, io_error.
+  static Result<std::shared_ptr<const Tokenizer>> from_tokenizer_json(const std::string& path,
+                                                                      const TokenizerBeside& beside = {});
   static Result<std::shared_ptr<const Tokenizer>> create(const TokenizerParts& parts);
 
   /// Ids of `text`. With `parse_special`, control tokens spelt in the text become their ids (rendered

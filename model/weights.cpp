@@ -90,6 +90,7 @@ void place_layer(Placement& place, const LayerTensors& t, LayerWeights& w) {
   w.feed_forward_norm = place.floats(t.feed_forward_norm);
   w.feed_forward_norm_bias = place.floats(t.feed_forward_norm_bias);
   w.gate = place.matrix(t.gate);
+  w.gate_bias = place.floats(t.gate_bias);
   w.up = place.matrix(t.up);
   w.up_bias = place.floats(t.up_bias);
   w.down = place.matrix(t.down);

@@ -24,6 +24,7 @@ struct LayerWeights {
   const float* feed_forward_norm = nullptr;       // [hidden]
   const float* feed_forward_norm_bias = nullptr;  // [hidden]
   gpu::Matrix gate, up, down;                     // gate: empty without
+  const float* gate_bias = nullptr;               // [feed_forward]
   const float* up_bias = nullptr;                 // [feed_forward]
   const float* down_bias = nullptr;               // [hidden]
 };

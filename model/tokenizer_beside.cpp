@@ -1,0 +1,102 @@
+#include "model/tokenizer_beside.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "model/byte_source.hpp"
+#include "model/chat_template.hpp"
+#include "model/hf_config.hpp"
+
+namespace helios::model {
+
+namespace {
+
+constexpr std::size_t kMaxConfigBytes = std::size_t{16} << 20;  // some have thousands of added tokens
+
+/// An empty object when the file is not there.
+Result<JsonObject> read_if_there(const std::string& folder, const char* name) {
+  const std::string path = folder + "/" + name;
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return JsonObject();
+  return JsonObject::read(path, kMaxConfigBytes);
+}
+
+/// A string, or an object with the string "content"; nothing when absent.
+Result<std::optional<std::string>> token_text(const JsonObject& json, std::string_view key) {
+  const boost::json::value* value = json.find(key);
+  if (value == nullptr) return std::optional<std::string>();
+  if (const boost::json::object* object = value->if_object()) value = object->if_contains("content");
+  if (value == nullptr || !value->is_string()) return json.bad(key, "a token's text");
+  return std::optional<std::string>(value->get_string());
+}
+
+}  // namespace
+
+Result<TokenizerBeside> read_tokenizer_beside(const std::string& folder, const HfConfig& config) {
+  const Result<JsonObject> tokenizer = read_if_there(folder, "tokenizer_config.json");
+  if (!tokenizer) return tokenizer.error();
+  const Result<JsonObject> generation = read_if_there(folder, "generation_config.json");
+  if (!generation) return generation.error();
+  TokenizerBeside beside;
+  Result<std::optional<std::string>> bos = token_text(*tokenizer, "bos_token");
+  if (!bos) return bos.error();
+  Result<std::optional<std::string>> eos = token_text(*tokenizer, "eos_token");
+  if (!eos) return eos.error();
+  beside.bos_text = std::move(*bos);
+  beside.eos_text = std::move(*eos);
+  beside.bos_id = config.bos;
+  if (!config.eos.empty()) beside.eos_id = config.eos.front();
+  Result<std::vector<std::int32_t>> ends = token_ids(*generation, "eos_token_id");
+  if (!ends) return ends.error();
+  beside.end_ids = std::move(*ends);
+  beside.end_ids.insert(beside.end_ids.end(), config.eos.begin(), config.eos.end());
+  for (const std::int32_t id : beside.end_ids) {
+    if (id >= config.model.vocab) {
+      return fail(Errc::bad_file, fmt::format("{}: eos_token_id {} is outside the vocabulary of {}", folder,
+                                              id, config.model.vocab));
+    }
+  }
+  if (tokenizer->has("add_bos_token")) {
+    const Result<bool> add = tokenizer->flag_or("add_bos_token", false);
+    if (!add) return add.error();
+    beside.add_bos = *add;
+  }
+  beside.vocab_size = config.model.vocab;
+  return beside;
+}
+
+Result<std::optional<std::string>> read_chat_template(const std::string& folder) {
+  const std::string path = folder + "/chat_template.jinja";
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored)) {
+    const Result<std::shared_ptr<const ByteSource>> source = open_file_source(path);
+    if (!source) return source.error();
+    if ((*source)->size() > ChatTemplateLimits{}.template_bytes)
+      return fail(Errc::bad_file, fmt::format("{} has {} bytes: too long", path, (*source)->size()));
+    std::string text(static_cast<std::size_t>((*source)->size()), '\0');
+    if (Result<void> read = (*source)->read_at(0, std::as_writable_bytes(std::span(text))); !read)
+      return fail(read.error().code, path + ": " + read.error().message);
+    return std::optional(std::move(text));
+  }
+  const Result<JsonObject> config = read_if_there(folder, "tokenizer_config.json");
+  if (!config) return config.error();
+  const boost::json::value* value = config->find("chat_template");
+  if (value == nullptr) return std::optional<std::string>();
+  if (value->is_string()) return std::optional<std::string>(value->get_string());
+  const auto wrong = [&] { return config->bad("chat_template", "a text, or a list of {name, template}"); };
+  if (!value->is_array()) return wrong();
+  const boost::json::string* first = nullptr;
+  for (const boost::json::value& one : value->get_array()) {
+    const boost::json::object* entry = one.if_object();
+    const boost::json::value* name = entry != nullptr ? entry->if_contains("name") : nullptr;
+    const boost::json::value* source = entry != nullptr ? entry->if_contains("template") : nullptr;
+    if (name == nullptr || !name->is_string() || source == nullptr || !source->is_string()) return wrong();
+    if (first == nullptr || name->get_string() == "default") first = &source->get_string();
+    if (name->get_string() == "default") break;
+  }
+  if (first == nullptr) return std::optional<std::string>();
+  return std::optional<std::string>(*first);
+}
+
+}  // namespace helios::model
