@@ -32,6 +32,7 @@ using RequestId = std::uint64_t;  // unique within the process, never 0
 struct Accepted {
   RequestId id = 0;
   int prompt_tokens = 0;
+  std::vector<std::int32_t> prompt_ids;  // as the model reads them; only if the request asked for them
 };
 
 /// Ask. Refused: the error comes by `reply` and `stream` stays empty. Accepted: exactly one Finish ends

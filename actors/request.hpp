@@ -27,6 +27,7 @@ struct GenerateRequest {
   std::string model;  // "" = the server's first model
   std::variant<PromptText, ChatTurns, PromptIds> prompt;
   bool raw = false;  // text only: no chat template; special tokens in the text are not parsed
+  bool return_prompt_ids = false;  // in Accepted
   model::Sampling sampling;
   std::optional<int> exit_layer;        // layers to run, 1..L; must be resident
   std::string policy;                   // "" = the server's; "full" or "greedy"

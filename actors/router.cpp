@@ -141,6 +141,8 @@ runtime::Task<> Router::admit(Submit msg, RequestId id, std::size_t route_index,
   live_prompt_tokens_ += prompt_tokens;
   if (meters_) meters_->live_prompt_tokens.set(static_cast<double>(live_prompt_tokens_));
 
+  std::vector<std::int32_t> prompt_ids;
+  if (msg.request.return_prompt_ids) prompt_ids = prepared->ids;
   Admit admit;
   admit.id = id;
   admit.prompt = std::move(prepared->ids);
@@ -161,7 +163,7 @@ runtime::Task<> Router::admit(Submit msg, RequestId id, std::size_t route_index,
     meters_->accepted.add(1);
     meters_->prompt_tokens.observe(static_cast<double>(prompt_tokens));
   }
-  if (!msg.reply.send(Accepted{id, static_cast<int>(prompt_tokens)})) {
+  if (!msg.reply.send(Accepted{id, static_cast<int>(prompt_tokens), std::move(prompt_ids)})) {
     // Whoever asked has given up: nobody would read the answer or cancel it.
     const auto it = live_.find(id);
     if (it == live_.end()) co_return;  // it has ended already

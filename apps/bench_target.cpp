@@ -38,17 +38,18 @@ class LocalTarget final : public BenchTarget {
     generate.sampling.ignore_eos = true;
     generate.sampling.temperature = 0;
     record.sent = std::chrono::steady_clock::now();
-    Result<actors::Finish> finish =
+    Result<Answer> answer =
         run_request(engine_->server(), std::move(generate), [&](const actors::TextChunk& chunk) {
           const BenchTime now = std::chrono::steady_clock::now();
           record.token_times.insert(record.token_times.end(), std::max<std::size_t>(1, chunk.tokens.size()),
                                     now);
         });
     record.done = std::chrono::steady_clock::now();
-    if (!finish) {
-      record.error = finish.error().message;
+    if (!answer) {
+      record.error = answer.error().message;
       return record;
     }
+    const actors::Finish* finish = &answer->finish;
     record.prompt_tokens = finish->usage.prompt_tokens;
     record.completion_tokens = finish->usage.completion_tokens;
     record.exit_histogram = finish->usage.exit_histogram;

@@ -83,22 +83,23 @@ int run_chat(ChatOptions options) {
       actors::GenerateRequest request;
       request.prompt = turns;
       request.sampling = options.sampling.to_sampling();
-      std::string answer;
-      Result<actors::Finish> finish =
+      std::string text;
+      Result<Answer> answer =
           run_request(server, std::move(request), [&](const actors::TextChunk& chunk) {
-            answer += chunk.text;
+            text += chunk.text;
             std::fwrite(chunk.text.data(), 1, chunk.text.size(), stdout);
             std::fflush(stdout);
           });
-      if (!finish) {
-        std::printf("%s\n", finish.error().message.c_str());
+      if (!answer) {
+        std::printf("%s\n", answer.error().message.c_str());
         turns.pop_back();
         continue;
       }
-      turns.push_back({"assistant", answer});
+      const actors::Finish& finish = answer->finish;
+      turns.push_back({"assistant", text});
       std::printf("\n[%d tokens, mean depth %.1f, first after %.0f ms, %.1f tokens/s]\n",
-                  finish->usage.completion_tokens, finish->usage.mean_depth, finish->ttft_ms,
-                  finish->tokens_per_s);
+                  finish.usage.completion_tokens, finish.usage.mean_depth, finish.ttft_ms,
+                  finish.tokens_per_s);
     }
   }
   engine->reset();

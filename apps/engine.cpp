@@ -64,7 +64,7 @@ Engine::~Engine() {
   }
 }
 
-Result<actors::Finish> run_request(actors::Server& server, actors::GenerateRequest request,
+Result<Answer> run_request(actors::Server& server, actors::GenerateRequest request,
                                    const std::function<void(const actors::TextChunk&)>& on_chunk) {
   std::shared_ptr<actors::TokenStream> stream = actors::TokenStream::create();
   Result<actors::Accepted> accepted = server.submit(std::move(request), stream, 60s);
@@ -74,7 +74,7 @@ Result<actors::Finish> run_request(actors::Server& server, actors::GenerateReque
     if (!event) return fail(Errc::deadline_exceeded, "no token for ten minutes");
     if (auto* finish = std::get_if<actors::Finish>(&*event)) {
       if (finish->error) return *finish->error;
-      return std::move(*finish);
+      return Answer{std::move(*accepted), std::move(*finish)};
     }
     if (on_chunk) on_chunk(std::get<actors::TextChunk>(*event));
   }

@@ -38,9 +38,14 @@ class Engine {
   std::unique_ptr<actors::Server> server_;
 };
 
+struct Answer {
+  actors::Accepted accepted;
+  actors::Finish finish;
+};
+
 /// Runs one request to its end on the calling thread. on_chunk may be empty.
 /// Errors: a refusal, or the request's own error.
-Result<actors::Finish> run_request(actors::Server& server, actors::GenerateRequest request,
+Result<Answer> run_request(actors::Server& server, actors::GenerateRequest request,
                                    const std::function<void(const actors::TextChunk&)>& on_chunk);
 
 }  // namespace helios::apps

@@ -69,11 +69,13 @@ Result<std::vector<Prompt>> read_prompts(const std::string& path, bool raw) {
   return prompts;
 }
 
-json::object to_json(const Prompt& prompt, const std::string& text, const actors::Finish& finish) {
+json::object to_json(const Prompt& prompt, const std::string& text, const Answer& answer) {
+  const actors::Finish& finish = answer.finish;
   json::object histogram;
   for (const auto& [depth, tokens] : finish.usage.exit_histogram) histogram[std::to_string(depth)] = tokens;
   return {{"id", prompt.id},
           {"text", text},
+          {"prompt_ids", json::array(answer.accepted.prompt_ids.begin(), answer.accepted.prompt_ids.end())},
           {"token_ids", json::array(finish.token_ids.begin(), finish.token_ids.end())},
           {"finish_reason", actors::to_string(finish.reason)},
           {"usage",
@@ -88,6 +90,7 @@ actors::GenerateRequest make_request(const GenerateOptions& options, const Promp
   actors::GenerateRequest request;
   request.prompt = prompt.text;
   request.raw = prompt.raw;
+  request.return_prompt_ids = options.as_json;
   request.sampling = options.sampling.to_sampling();
   request.label = prompt.id;
   return request;
@@ -104,12 +107,13 @@ int answer_one(Engine& engine, const GenerateOptions& options, const Prompt& pro
     std::fwrite(chunk.text.data(), 1, chunk.text.size(), stdout);
     std::fflush(stdout);
   };
-  Result<actors::Finish> finish = run_request(engine.server(), make_request(options, prompt), on_chunk);
-  if (!finish) return report_failure(prompt, finish.error());
+  Result<Answer> answer = run_request(engine.server(), make_request(options, prompt), on_chunk);
+  if (!answer) return report_failure(prompt, answer.error());
+  const actors::Finish& finish = answer->finish;
   std::printf("\n");
   std::fprintf(stderr, "[%s, %d tokens, mean depth %.1f, first token %.0f ms, %.1f tokens/s]\n",
-               std::string(actors::to_string(finish->reason)).c_str(), finish->usage.completion_tokens,
-               finish->usage.mean_depth, finish->ttft_ms, finish->tokens_per_s);
+               std::string(actors::to_string(finish.reason)).c_str(), finish.usage.completion_tokens,
+               finish.usage.mean_depth, finish.ttft_ms, finish.tokens_per_s);
   return 0;
 }
 
@@ -134,13 +138,13 @@ class Batch {
   void answer_until_none_is_left() {
     for (std::size_t i = next_++; i < prompts_.size(); i = next_++) {
       std::string text;
-      Result<actors::Finish> finish =
+      Result<Answer> answer =
           run_request(engine_.server(), make_request(options_, prompts_[i]),
                       [&text](const actors::TextChunk& chunk) { text += chunk.text; });
       const std::lock_guard lock(mutex_);
       if (progress_) progress_->advance();
-      if (!finish) failures_ += report_failure(prompts_[i], finish.error());
-      lines_[i] = finish ? json::serialize(to_json(prompts_[i], text, *finish)) + "\n" : "";
+      if (!answer) failures_ += report_failure(prompts_[i], answer.error());
+      lines_[i] = answer ? json::serialize(to_json(prompts_[i], text, *answer)) + "\n" : "";
       print_what_is_due();
     }
   }

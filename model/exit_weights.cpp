@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "gpu/half.hpp"
+#include "gpu/quantise.hpp"
 
 namespace helios::model {
 
@@ -24,8 +25,9 @@ struct Part {
   bool merged() const { return static_cast<bool>(own->lora_a); }
   DataType type() const {
     if (own->weight) return own->weight.type;
-    if (!merged()) return base->type;
-    return base->type == DataType::f32 ? DataType::f32 : DataType::f16;
+    if (!merged() || base->type == DataType::f32) return base->type;
+    // A sum is no longer on the base's grid of 4 to 6 bits; 8 bits keep it to a part in 250 of a block's largest weight.
+    return gpu::is_quantised(base->type) ? DataType::q8_0 : DataType::f16;
   }
   std::int64_t rows() const { return own->weight ? own->weight.rows : base->rows(); }
   std::int64_t cols() const { return own->weight ? own->weight.cols : base->cols(); }
@@ -139,6 +141,15 @@ class Loader {
       }
     }
     if (p.type() == DataType::f32) return pack(DataType::f32, rows, cols, std::as_bytes(std::span(*w)));
+    if (p.type() == DataType::q8_0) {
+      const std::size_t row_bytes = gpu::row_bytes(DataType::q8_0, cols);
+      std::vector<std::byte> blocks(static_cast<std::size_t>(rows) * row_bytes);
+      for (std::int64_t row = 0; row < rows; ++row) {
+        gpu::quantise_row(DataType::q8_0, w->data() + row * cols, cols,
+                          blocks.data() + static_cast<std::size_t>(row) * row_bytes);
+      }
+      return pack(DataType::q8_0, rows, cols, blocks);
+    }
     std::vector<std::uint16_t> halves(w->size());
     for (std::size_t i = 0; i < halves.size(); ++i) halves[i] = gpu::float_to_half((*w)[i]);
     return pack(DataType::f16, rows, cols, std::as_bytes(std::span(halves)));

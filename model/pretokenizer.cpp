@@ -1,5 +1,9 @@
 #include "model/pretokenizer.hpp"
 
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <limits>
 #include <string>
 
 #include "model/unicode_tables.hpp"
@@ -16,10 +20,12 @@ Kind kind_of(const CodePoint& point) noexcept {
   return is_number(point.value) ? Kind::number : Kind::other;
 }
 
-// Bytes of the code points of `kind` that `text` begins with.
-std::size_t run_of(std::string_view text, Kind kind) noexcept {
+constexpr auto kAnyCount = std::numeric_limits<std::size_t>::max();
+
+// Bytes of the code points of `kind`, at most `most` of them, that `text` begins with.
+std::size_t run_of(std::string_view text, Kind kind, std::size_t most = kAnyCount) noexcept {
   std::size_t at = 0;
-  while (at < text.size()) {
+  for (; most > 0 && at < text.size(); --most) {
     const CodePoint point = decode_code_point(text.substr(at));
     if (kind_of(point) != kind) break;
     at += point.length;
@@ -27,48 +33,92 @@ std::size_t run_of(std::string_view text, Kind kind) noexcept {
   return at;
 }
 
-// 's 't 're 've 'm 'll 'd: its length, or 0.
-std::size_t contraction(std::string_view text) noexcept {
-  if (text.size() < 2 || text[0] != '\'') return 0;
-  if (text[1] == 's' || text[1] == 't' || text[1] == 'm' || text[1] == 'd') return 2;
-  const std::string_view two = text.substr(1, 2);
-  return two == "re" || two == "ve" || two == "ll" ? 3 : 0;
+constexpr bool is_line_break(char c) noexcept {
+  return c == '\r' || c == '\n';
 }
 
-// \s+(?!\S)|\s+ : all the white space at the end of the text; before a word, all but its last code point
-// (which then begins the word if it is a space, or stands alone).
-std::size_t space_piece(std::string_view text) noexcept {
+// 's 't 're 've 'm 'll 'd: its length, or 0. In any case an s may be the long s, U+017F, which folds to it.
+std::size_t contraction(std::string_view text, bool any_case) noexcept {
+  if (text.size() < 2 || text[0] != '\'') return 0;
+  const auto lower = [&](std::size_t i) {
+    if (i >= text.size()) return '\0';
+    return any_case && text[i] >= 'A' && text[i] <= 'Z' ? static_cast<char>(text[i] | 0x20) : text[i];
+  };
+  const char first = lower(1);
+  const char second = lower(2);
+  if (first == 's' || first == 't' || first == 'm' || first == 'd') return 2;
+  if (any_case && text.substr(1, 2) == "\xC5\xBF") return 3;
+  return (first == 'r' && second == 'e') || (first == 'v' && second == 'e') || (first == 'l' && second == 'l')
+             ? 3
+             : 0;
+}
+
+// \s*[\r\n]+ (with `line_breaks`: up to the last line break) | \s+(?!\S)|\s+ : all the white space at the end
+// of the text; before a word, all but its last code point (which then begins the word if it is a space, or
+// stands alone).
+std::size_t space_piece(std::string_view text, bool line_breaks) noexcept {
   std::size_t at = 0;
   std::size_t last = 0;
+  std::size_t line_end = 0;
   while (at < text.size()) {
     const CodePoint point = decode_code_point(text.substr(at));
-    if (kind_of(point) != Kind::space) return last > 0 ? last : at;
+    if (kind_of(point) != Kind::space) break;
     last = at;
     at += point.length;
+    if (line_breaks && is_line_break(text[last])) line_end = at;
   }
-  return at;
+  if (line_end > 0) return line_end;
+  return at == text.size() || last == 0 ? at : last;
 }
 
-// Length of the first piece of a non-empty text under GPT-2's expression.
-std::size_t gpt2_piece(std::string_view text) noexcept {
-  if (const std::size_t length = contraction(text)) return length;
-  const std::size_t lead = text[0] == ' ' ? 1 : 0;
-  if (lead < text.size()) {
-    const Kind kind = kind_of(decode_code_point(text.substr(lead)));
-    if (kind != Kind::space) return lead + run_of(text.substr(lead), kind);
+// Length of the first piece of a non-empty text.
+std::size_t first_piece(std::string_view text, const PreTokenizer& rules) noexcept {
+  if (rules.whole) return text.size();
+  if (const std::size_t length = contraction(text, rules.any_case)) return length;
+  const CodePoint first = decode_code_point(text);
+  const Kind first_kind = kind_of(first);
+  const std::size_t space = text[0] == ' ' ? 1 : 0;
+
+  std::size_t lead = space;
+  if (rules.any_lead) {
+    const bool leads = first_kind != Kind::letter && first_kind != Kind::number && !is_line_break(text[0]);
+    lead = leads ? first.length : 0;
   }
-  return space_piece(text);
+  if (const std::size_t letters = run_of(text.substr(lead), Kind::letter)) return lead + letters;
+
+  const std::size_t number_lead = rules.numbers_max > 0 ? 0 : space;
+  const std::size_t numbers_max = rules.numbers_max > 0 ? rules.numbers_max : kAnyCount;
+  if (const std::size_t numbers = run_of(text.substr(number_lead), Kind::number, numbers_max))
+    return number_lead + numbers;
+
+  if (std::size_t symbols = run_of(text.substr(space), Kind::other)) {
+    symbols += space;
+    while (rules.line_breaks && symbols < text.size() && is_line_break(text[symbols])) ++symbols;
+    return symbols;
+  }
+  return space_piece(text, rules.line_breaks);
 }
+
+constexpr std::array<NamedPreTokenizer, 6> kNamed{{
+    {"gpt-2", PreTokenizer::gpt2},
+    {"smollm", PreTokenizer::smollm},
+    {"qwen2", PreTokenizer::qwen2},
+    {"llama-bpe", PreTokenizer::llama3, true, true},
+    {"llama3", PreTokenizer::llama3, true, true},
+    {"llama-v3", PreTokenizer::llama3, true, true},
+}};
 
 }  // namespace
 
-Result<PreTokenizer> pretokenizer_by_name(std::string_view name) {
-  if (name == "smollm") return PreTokenizer::smollm;
-  if (name == "gpt-2") return PreTokenizer::gpt2;
-  return fail(Errc::unsupported,
-              "tokenizer.ggml.pre is '" + std::string(name.substr(0, 80)) +
-                  "', a pre-tokenizer that is not known (known: smollm, gpt-2): its ids would be "
-                  "wrong, so the model is refused");
+Result<NamedPreTokenizer> pretokenizer_by_name(std::string_view name) {
+  const auto* found =
+      std::find_if(kNamed.begin(), kNamed.end(), [&](const auto& row) { return row.name == name; });
+  if (found != kNamed.end()) return *found;
+  std::string known;
+  for (const NamedPreTokenizer& row : kNamed) known.append(known.empty() ? "" : ", ").append(row.name);
+  return fail(Errc::unsupported, "tokenizer.ggml.pre is '" + std::string(name.substr(0, 80)) +
+                                     "', a pre-tokenizer that is not known (known: " + known +
+                                     "): its ids would be wrong, so the model is refused");
 }
 
 CodePoint decode_code_point(std::string_view text) noexcept {
@@ -97,15 +147,12 @@ std::optional<std::string_view> PieceReader::next() {
     from.remove_prefix(length);
     return piece;
   };
-  if (kind_ == PreTokenizer::gpt2) {
-    if (rest_.empty()) return std::nullopt;
-    return take(rest_, gpt2_piece(rest_));
-  }
   if (segment_.empty()) {
     if (rest_.empty()) return std::nullopt;
-    const CodePoint first = decode_code_point(rest_);
-    if (kind_of(first) == Kind::number) return take(rest_, first.length);
-    std::size_t length = first.length;
+    if (rules_.numbers_first == PreTokenizer::Numbers::stay) return take(rest_, first_piece(rest_, rules_));
+    const std::size_t most = rules_.numbers_first == PreTokenizer::Numbers::each ? 1 : kAnyCount;
+    if (const std::size_t numbers = run_of(rest_, Kind::number, most)) return take(rest_, numbers);
+    std::size_t length = 0;
     while (length < rest_.size()) {
       const CodePoint point = decode_code_point(rest_.substr(length));
       if (kind_of(point) == Kind::number) break;
@@ -113,7 +160,7 @@ std::optional<std::string_view> PieceReader::next() {
     }
     segment_ = take(rest_, length);
   }
-  return take(segment_, gpt2_piece(segment_));
+  return take(segment_, first_piece(segment_, rules_));
 }
 
 }  // namespace helios::model

@@ -9,12 +9,51 @@
 
 namespace helios::model {
 
-/// gpt2:   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-/// smollm: first every \p{N} on its own, then gpt2 within what is between them.
-enum class PreTokenizer : std::uint8_t { gpt2, smollm };
+/// How a family cuts text, as the parts in which the families' expressions differ. Every text is cut by the
+/// first of these that matches, in this order: contraction, letters, numbers, symbols, line breaks, white
+/// space.
+struct PreTokenizer {
+  enum class Numbers : std::uint8_t { stay, each, runs };
+
+  Numbers numbers_first =
+      Numbers::stay;      // cut out before all else: every \p{N} on its own, or whole runs of them
+  bool whole = false;     // what is between them is one piece: nothing below applies
+  bool any_case = false;  // contractions ('s 't 're 've 'm 'll 'd) in capitals too
+  bool any_lead = false;  // letters may take any [^\r\n\p{L}\p{N}] in front, not only a space
+  std::uint8_t numbers_max =
+      0;  // most \p{N} in a piece, which then takes no space in front; 0: any number, and ` ?`
+  bool line_breaks = false;  // symbols take the [\r\n]* behind them, and \s*[\r\n]+ is a piece
+
+  /// 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+  static const PreTokenizer gpt2;
+  /// First every \p{N} on its own, then gpt2 within what is between them.
+  static const PreTokenizer smollm;
+  /// (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|
+  /// ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+  static const PreTokenizer llama3;
+  /// llama3 with \p{N} in place of \p{N}{1,3}.
+  static const PreTokenizer qwen2;
+
+  bool operator==(const PreTokenizer&) const = default;
+};
+
+inline constexpr PreTokenizer PreTokenizer::gpt2{};
+inline constexpr PreTokenizer PreTokenizer::smollm{.numbers_first = Numbers::each};
+inline constexpr PreTokenizer PreTokenizer::llama3{
+    .any_case = true, .any_lead = true, .numbers_max = 3, .line_breaks = true};
+inline constexpr PreTokenizer PreTokenizer::qwen2{
+    .any_case = true, .any_lead = true, .numbers_max = 1, .line_breaks = true};
+
+/// What tokenizer.ggml.pre says by a name.
+struct NamedPreTokenizer {
+  std::string_view name;
+  PreTokenizer rules;
+  bool whole_tokens = false;  // a piece that is a token becomes it, whatever the merges say
+  bool add_bos = false;       // where tokenizer.ggml.add_bos_token is silent
+};
 
 /// By the name in tokenizer.ggml.pre. Errors: unsupported, naming it and those that are known.
-Result<PreTokenizer> pretokenizer_by_name(std::string_view name);
+Result<NamedPreTokenizer> pretokenizer_by_name(std::string_view name);
 
 /// One code point of UTF-8. An invalid byte is a code point of its own (valid = false, length = 1).
 struct CodePoint {
@@ -29,14 +68,14 @@ CodePoint decode_code_point(std::string_view text) noexcept;
 /// Cost: linear; each byte is looked at a bounded number of times.
 class PieceReader {
  public:
-  PieceReader(PreTokenizer kind, std::string_view text) : kind_(kind), rest_(text) {}
+  PieceReader(const PreTokenizer& rules, std::string_view text) : rules_(rules), rest_(text) {}
   /// The next piece, or nullopt at the end.
   std::optional<std::string_view> next();
 
  private:
-  PreTokenizer kind_;
+  PreTokenizer rules_;
   std::string_view rest_;
-  std::string_view segment_;  // smollm: what is left before the next number
+  std::string_view segment_;  // what is left before the next number that was cut out
 };
 
 }  // namespace helios::model

@@ -65,6 +65,7 @@ struct Tokenizer::Scratch {
     std::size_t count = 0;
   };
   std::vector<Known> known;  // by hash, the last one wins; empty for a short text, which repeats little
+  std::string spelling;
   std::vector<std::int32_t> symbols;
   std::vector<Node> nodes;
   std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> candidates;
@@ -83,7 +84,8 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_gguf(const GgufFile& fi
   if (!pre) return pre.error();
   auto pretokenizer = pretokenizer_by_name(*pre);
   if (!pretokenizer) return pretokenizer.error();
-  parts.pretokenizer = *pretokenizer;
+  parts.pretokenizer = pretokenizer->rules;
+  parts.whole_tokens = pretokenizer->whole_tokens;
   auto tokens = file.strings("tokenizer.ggml.tokens");
   if (!tokens) return tokens.error();
   parts.tokens = *tokens;
@@ -105,7 +107,7 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_gguf(const GgufFile& fi
     if (!id) return id.error();
     *out = *id;
   }
-  auto add_bos = file.boolean_or("tokenizer.ggml.add_bos_token", false);
+  auto add_bos = file.boolean_or("tokenizer.ggml.add_bos_token", pretokenizer->add_bos);
   if (!add_bos) return add_bos.error();
   parts.add_bos = *add_bos;
   auto add_prefix = file.boolean_or("tokenizer.ggml.add_space_prefix", false);
@@ -124,6 +126,7 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::create(const TokenizerParts&
   std::shared_ptr<Tokenizer> made(new Tokenizer());
   made->vocabulary_ = std::move(*vocabulary);
   made->pretokenizer_ = parts.pretokenizer;
+  made->whole_tokens_ = parts.whole_tokens;
   made->add_bos_ = parts.add_bos;
   for (const auto& id : {parts.bos, parts.eos, parts.eot}) {
     if (id && !made->vocabulary_.contains(*id)) {
@@ -266,9 +269,14 @@ void Tokenizer::encode_piece(std::string_view piece, Scratch& scratch, std::vect
   }
   std::vector<std::int32_t>& symbols = scratch.symbols;
   symbols.clear();
-  for (const char c : piece) {
-    const std::int32_t id = vocabulary_.byte_token(static_cast<unsigned char>(c));
-    if (id >= 0) symbols.push_back(id);
+  const std::int32_t whole = whole_tokens_ ? whole_token(piece, scratch.spelling) : -1;
+  if (whole >= 0) {
+    symbols.push_back(whole);
+  } else {
+    for (const char c : piece) {
+      const std::int32_t id = vocabulary_.byte_token(static_cast<unsigned char>(c));
+      if (id >= 0) symbols.push_back(id);
+    }
   }
   if (symbols.size() <= kShortPiece) {
     merge_short(symbols);
@@ -277,6 +285,14 @@ void Tokenizer::encode_piece(std::string_view piece, Scratch& scratch, std::vect
   }
   if (known != nullptr) *known = {piece, out.size(), symbols.size()};
   out.insert(out.end(), symbols.begin(), symbols.end());
+}
+
+std::int32_t Tokenizer::whole_token(std::string_view piece, std::string& spelling) const {
+  if (piece.size() > Vocabulary::kMaxTokenBytes) return -1;
+  spelling.clear();
+  for (const char c : piece) append_printable(spelling, static_cast<unsigned char>(c));
+  const auto id = vocabulary_.find(spelling);
+  return id && vocabulary_.type(*id) == TokenType::normal ? *id : -1;
 }
 
 // Applies the best merge, leftmost first, until none is left: the definition, fast for a word.

@@ -22,6 +22,7 @@ struct TokenizerParts {
   std::span<const std::int64_t> token_types;  // GGUF numbers; empty: all normal
   std::span<const std::string> merges;        // "left right", best first
   PreTokenizer pretokenizer = PreTokenizer::smollm;
+  bool whole_tokens = false;  // a piece that is a normal token becomes it, whatever the merges say (Llama 3)
   std::optional<std::int32_t> bos, eos, eot;
   bool add_bos = false;
 };
@@ -86,11 +87,14 @@ class Tokenizer {
   const Merge* find_merge(std::int32_t left, std::int32_t right) const noexcept;
   void encode_text(std::string_view text, Scratch& scratch, std::vector<std::int32_t>& out) const;
   void encode_piece(std::string_view piece, Scratch& scratch, std::vector<std::int32_t>& out) const;
+  /// The normal token that is just this piece, or -1.
+  std::int32_t whole_token(std::string_view piece, std::string& spelling) const;
   void merge_short(std::vector<std::int32_t>& symbols) const;
   void merge_long(Scratch& scratch) const;
 
   Vocabulary vocabulary_;
   PreTokenizer pretokenizer_ = PreTokenizer::smollm;
+  bool whole_tokens_ = false;
   std::vector<Merge> merges_;  // a power of two
   std::vector<TrieNode> trie_;
   std::optional<std::int32_t> bos_, eos_;

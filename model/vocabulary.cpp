@@ -60,6 +60,16 @@ int byte_of_printable(char32_t code_point) noexcept {
   return code_point < kByteMap.byte.size() ? kByteMap.byte[code_point] : -1;
 }
 
+void append_printable(std::string& out, unsigned char byte) {
+  const char32_t code = printable_of_byte(byte);  // below U+0800
+  if (code < 0x80) {
+    out += static_cast<char>(code);
+  } else {
+    out += static_cast<char>(0xC0 | (code >> 6));
+    out += static_cast<char>(0x80 | (code & 0x3F));
+  }
+}
+
 Result<Vocabulary> Vocabulary::create(std::span<const std::string> tokens,
                                       std::span<const std::int64_t> types) {
   if (tokens.empty() || tokens.size() > kMaxTokens) {

@@ -68,5 +68,7 @@ class Vocabulary {
 /// GPT-2's printable code point for a byte, and back (-1: not one of them).
 char32_t printable_of_byte(unsigned char byte) noexcept;
 int byte_of_printable(char32_t code_point) noexcept;
+/// Appends it as UTF-8.
+void append_printable(std::string& out, unsigned char byte);
 
 }  // namespace helios::model

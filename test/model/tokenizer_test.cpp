@@ -21,7 +21,7 @@ namespace {
 using Strings = std::vector<std::string>;
 using Ids = std::vector<std::int32_t>;
 
-Strings pieces(std::string_view text, PreTokenizer kind = PreTokenizer::smollm) {
+Strings pieces(std::string_view text, const PreTokenizer& kind = PreTokenizer::smollm) {
   Strings out;
   PieceReader reader(kind, text);
   while (const auto piece = reader.next()) out.emplace_back(*piece);
@@ -132,6 +132,50 @@ TEST_CASE("Pieces: words take one space, contractions and digits stand alone", "
   CHECK(pieces("e\xCC\x81!") == Strings{"e", "\xCC\x81!"});  // a combining mark is no letter
   CHECK(pieces("").empty());
   CHECK(pieces("a\xFF\xC3") == Strings{"a", "\xFF\xC3"});
+}
+
+TEST_CASE("Pieces of Llama 3 and Qwen 2: any case, any lead, counted digits, line breaks", "[model]") {
+  const auto llama3 = [](std::string_view text) { return pieces(text, PreTokenizer::llama3); };
+  const auto qwen2 = [](std::string_view text) { return pieces(text, PreTokenizer::qwen2); };
+  CHECK(llama3("Hello world") == Strings{"Hello", " world"});
+  CHECK(llama3("'Re'LLx it'S") == Strings{"'Re", "'LL", "x", " it", "'S"});
+  CHECK(llama3("x'\u017F y") == Strings{"x", "'\u017F", " y"});
+  CHECK(llama3("12345 6") == Strings{"123", "45", " ", "6"});
+  CHECK(qwen2("12345 6") == Strings{"1", "2", "3", "4", "5", " ", "6"});
+  CHECK(llama3("\t\tx \u00A0b\u3000c") == Strings{"\t", "\tx", " ", "\u00A0b", "\u3000c"});
+  CHECK(llama3("a.b (c") == Strings{"a", ".b", " (", "c"});
+  CHECK(llama3("!!\r\n x") == Strings{"!!\r\n", " x"});
+  CHECK(llama3("a \n\n  b") == Strings{"a", " \n\n", " ", " b"});
+  CHECK(llama3("  \n  ") == Strings{"  \n", "  "});
+  CHECK(llama3("\n\nx") == Strings{"\n\n", "x"});
+  CHECK(llama3("").empty());
+  CHECK(llama3("a\xFF\xC3") == Strings{"a", "\xFF\xC3"});
+}
+
+TEST_CASE("Tokenizer: a piece that is a token goes before the merges only where the family says so",
+          "[model]") {
+  const Strings tokens = {"a", "b", "c", "ab", "bc", "abc"};
+  const Strings merges = {"b c", "a b"};  // nothing merges to abc
+  model::TokenizerParts parts;
+  parts.tokens = tokens;
+  parts.merges = merges;
+  CHECK(Tokenizer::create(parts).value()->encode("abc ab", false) == Ids{0, 4, 3});
+  parts.whole_tokens = true;
+  CHECK(Tokenizer::create(parts).value()->encode("abc ab", false) == Ids{5, 3});
+}
+
+TEST_CASE("Tokenizer: the names in tokenizer.ggml.pre", "[model]") {
+  using model::pretokenizer_by_name;
+  CHECK(pretokenizer_by_name("gpt-2").value().rules == PreTokenizer::gpt2);
+  CHECK(pretokenizer_by_name("smollm").value().rules == PreTokenizer::smollm);
+  CHECK(pretokenizer_by_name("qwen2").value().rules == PreTokenizer::qwen2);
+  CHECK(!pretokenizer_by_name("qwen2").value().add_bos);
+  for (const char* name : {"llama-bpe", "llama3", "llama-v3"}) {
+    const auto named = pretokenizer_by_name(name).value();
+    CHECK(named.rules == PreTokenizer::llama3);
+    CHECK(named.whole_tokens);
+    CHECK(named.add_bos);
+  }
 }
 
 TEST_CASE("Tokenizer: unknown pre-tokenizers and models are refused by name", "[model]") {

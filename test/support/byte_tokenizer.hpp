@@ -10,20 +10,10 @@
 
 namespace helios::test {
 
-/// Appends a code point below U+0800 as UTF-8.
-inline void append_printable(std::string& out, char32_t code) {
-  if (code < 0x80) {
-    out += static_cast<char>(code);
-  } else {
-    out += static_cast<char>(0xC0 | (code >> 6));
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  }
-}
-
 /// The byte-level spelling of `bytes`.
 inline std::string printable(const std::string& bytes) {
   std::string out;
-  for (const char c : bytes) append_printable(out, model::printable_of_byte(static_cast<unsigned char>(c)));
+  for (const char c : bytes) model::append_printable(out, static_cast<unsigned char>(c));
   return out;
 }
 
