@@ -77,7 +77,13 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_tokenizer_json(const st
   parts.bos = id_of(beside.bos_text, beside.bos_id);
   parts.eos = id_of(beside.eos_text, beside.eos_id);
   parts.end_ids = beside.end_ids;
-  parts.add_bos = beside.add_bos.value_or(false);
+  const Result<JsonObject> post = file->object_or_empty("post_processor");
+  if (!post) return post.error();
+  const json::value* single = post->find("single");
+  const json::array* pieces = single != nullptr ? single->if_array() : nullptr;
+  const bool prefixed = pieces != nullptr && !pieces->empty() && pieces->front().is_object() &&
+                        pieces->front().get_object().contains("SpecialToken");
+  parts.add_bos = beside.add_bos.value_or(prefixed);
   return create(parts);
 }
 
