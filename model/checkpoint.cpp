@@ -6,6 +6,27 @@
 
 namespace helios::model {
 
+namespace {
+
+constexpr std::pair<Quant, std::string_view> kQuants[] = {
+    {Quant::none, "none"}, {Quant::q8_0, "q8_0"}, {Quant::q4_1, "q4_1"}};
+
+}  // namespace
+
+std::string_view to_string(Quant quant) noexcept {
+  for (const auto& [value, name] : kQuants) {
+    if (value == quant) return name;
+  }
+  return "?";
+}
+
+Result<Quant> parse_quant(std::string_view text) {
+  for (const auto& [value, name] : kQuants) {
+    if (name == text) return value;
+  }
+  return fail(Errc::bad_request, fmt::format("quant '{}' is not known: none, q8_0 and q4_1 are", text));
+}
+
 Result<std::uint32_t> Checkpoint::add_file(const std::string& path) {
   Result<std::shared_ptr<gpu::FileReader>> reader = gpu::FileReader::open(path);
   if (!reader) return reader.error();

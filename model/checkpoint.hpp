@@ -32,6 +32,9 @@ struct StoredTensor {
 
 /// What a model's matrices are held as: `none` keeps the file's types.
 enum class Quant : std::uint8_t { none, q8_0, q4_1 };
+std::string_view to_string(Quant quant) noexcept;
+/// "none", "q8_0", "q4_1". Errors: bad_request.
+Result<Quant> parse_quant(std::string_view text);
 
 /// Filled by a format's loader, immutable after; then any thread may use it.
 class Checkpoint {
@@ -49,9 +52,7 @@ class Checkpoint {
 
   /// How the format calls a tensor, for messages; GGUF's name when it is not set.
   void name_by(std::function<std::string(std::string_view)> naming) { naming_ = std::move(naming); }
-  std::string shown_name(std::string_view name) const {
-    return naming_ ? naming_(name) : std::string(name);
-  }
+  std::string shown_name(std::string_view name) const { return naming_ ? naming_(name) : std::string(name); }
 
   const std::string& path() const noexcept { return path_; }
   std::span<const StoredTensor> tensors() const noexcept { return tensors_; }
