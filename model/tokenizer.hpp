@@ -11,7 +11,6 @@
 
 #include "model/gguf.hpp"
 #include "model/pretokenizer.hpp"
-#include "model/tokenizer_beside.hpp"
 #include "model/vocabulary.hpp"
 #include "runtime/result.hpp"
 
@@ -29,6 +28,17 @@ struct TokenizerParts {
   bool add_bos = false;
 };
 
+/// What the files beside tokenizer.json say: config.json, generation_config.json, tokenizer_config.json. All
+/// optional.
+struct HuggingFaceIds {
+  std::optional<std::int32_t> bos;   // absent: what the post-processor puts in front
+  std::vector<std::int32_t> eos;     // the first is the template's; all end an answer
+  std::string bos_token, eos_token;  // by spelling, where the numbers are absent
+  std::optional<bool> add_bos;       // absent: whether the post-processor puts it in front
+  std::int32_t vocab_rows =
+      0;  // rows of the embedding: ids up to it without a token are filled like in GGUF files
+};
+
 /// Immutable; any thread may use it.
 class Tokenizer {
  public:
@@ -37,7 +47,7 @@ class Tokenizer {
   static Result<std::shared_ptr<const Tokenizer>> from_gguf(const GgufFile& file);
   /// A Hugging Face folder's tokenizer.json. Errors: as from_gguf, io_error.
   static Result<std::shared_ptr<const Tokenizer>> from_tokenizer_json(const std::string& path,
-                                                                      const TokenizerBeside& beside = {});
+                                                                      const HuggingFaceIds& ids = {});
   static Result<std::shared_ptr<const Tokenizer>> create(const TokenizerParts& parts);
 
   /// Ids of `text`. With `parse_special`, control tokens spelt in the text become their ids (rendered

@@ -11,7 +11,7 @@ namespace helios::model {
 namespace json = boost::json;
 
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_tokenizer_json(const std::string& path,
-                                                                        const TokenizerBeside& beside) {
+                                                                        const HuggingFaceIds& ids) {
   const Result<JsonObject> file = JsonObject::read(path);
   if (!file) return file.error();
   const Result<JsonObject> bpe = file->object_or_empty("model");
@@ -46,7 +46,7 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_tokenizer_json(const st
     tokens.push_back(token.first);
     types.push_back(token.second);
   }
-  while (static_cast<std::int64_t>(tokens.size()) < beside.vocab_size &&
+  while (static_cast<std::int64_t>(tokens.size()) < ids.vocab_rows &&
          tokens.size() < Vocabulary::kMaxTokens) {
     tokens.push_back("[PAD" + std::to_string(tokens.size()) + "]");
     types.push_back(5);
@@ -67,23 +67,21 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_tokenizer_json(const st
   parts.token_types = types;
   parts.merges = joined;
   parts.pretokenizer = PreTokenizer::gpt2;
-  const auto id_of = [&](const std::optional<std::string>& text, const std::optional<std::int32_t>& id) {
-    if (text) {
-      const auto found = std::find(tokens.begin(), tokens.end(), *text);
-      if (found != tokens.end()) return std::optional(static_cast<std::int32_t>(found - tokens.begin()));
-    }
+  const auto id_of = [&](const std::string& text, std::optional<std::int32_t> id) {
+    const auto found = std::find(tokens.begin(), tokens.end(), text);
+    if (!id && found != tokens.end()) id = static_cast<std::int32_t>(found - tokens.begin());
     return id;
   };
-  parts.bos = id_of(beside.bos_text, beside.bos_id);
-  parts.eos = id_of(beside.eos_text, beside.eos_id);
-  parts.end_ids = beside.end_ids;
+  parts.bos = id_of(ids.bos_token, ids.bos);
+  parts.eos = id_of(ids.eos_token, ids.eos.empty() ? std::nullopt : std::optional(ids.eos.front()));
+  parts.end_ids = ids.eos;
   const Result<JsonObject> post = file->object_or_empty("post_processor");
   if (!post) return post.error();
   const json::value* single = post->find("single");
   const json::array* pieces = single != nullptr ? single->if_array() : nullptr;
   const bool prefixed = pieces != nullptr && !pieces->empty() && pieces->front().is_object() &&
                         pieces->front().get_object().contains("SpecialToken");
-  parts.add_bos = beside.add_bos.value_or(prefixed);
+  parts.add_bos = ids.add_bos.value_or(prefixed);
   return create(parts);
 }
 
