@@ -49,7 +49,7 @@ def export(trunk, work, layers, kind, tensor_type, output, command):
     commit = subprocess.run(["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout
     metadata = {"layers": str(c.layers), "hidden": str(c.hidden), "vocab": str(c.vocab), "vocab_hash": trunk.vocab_hash(),
                 "norms_hash": trunk.norms_hash(), "provenance.model": trunk.path.name, "provenance.commit": commit.strip(),
-                "provenance.command": " ".join([Path(command[0]).name, *command[1:]]),
+                "provenance.command": " ".join(Path(word).name if "/" in word else word for word in command),
                 "provenance.data": f"{meta['sequences']} greedy answers of the model itself, {meta['answer_tokens']} answer tokens"}
     tensors = {}
     for layer in layers:
