@@ -16,8 +16,8 @@ namespace helios::apps {
 void add_quant_option(CLI::App& command, std::string& quant) {
   command
       .add_option("--quant", quant,
-                  "Hold float matrices as q8_0, q4_1 or as they are: none (default: q8_0 of a folder)")
-      ->check(CLI::IsMember({"none", "q8_0", "q4_1"}));
+                  "Hold float matrices as q8_0, q4_1, q4_k or as they are: none (default: q8_0 of a folder)")
+      ->check(CLI::IsMember({"none", "q8_0", "q4_1", "q4_k"}));
 }
 
 Result<std::optional<model::Quant>> quant_of(const std::string& text) {

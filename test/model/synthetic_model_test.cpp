@@ -1,6 +1,7 @@
 #include "model/synthetic_model.hpp"
 
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 
@@ -60,6 +61,32 @@ TEST_CASE("Synthetic models: every architecture and type runs, finite, and says 
       CHECK(rms < 50.0);
     }
   }
+}
+
+TEST_CASE("Quantised on load: Q4_K where columns are whole blocks of 256, close to Q4_1", "[model]") {
+  const TempFile path(".gguf");
+  model::SyntheticOptions options = small("llama2-7b", gpu::DataType::f16);
+  options.config.hidden = 256;
+  options.config.feed_forward = 288;
+  options.config.head_dim = options.config.rope_dims = 64;
+  must(model::write_synthetic_model(path.path(), options));
+  const auto ids = some_ids(20, 3, 300);
+  const auto logits = [&](model::Quant quant) {
+    Loaded l = load_tiny(path.path(), gpu::Kernels::fast, quant);
+    if (quant == model::Quant::q4_k) {
+      CHECK(l.file->layer(0).up->held == gpu::DataType::q4_k);
+      CHECK(l.file->layer(0).down->held == gpu::DataType::q4_1);  // 288 columns
+      CHECK(l.file->globals().head->held == gpu::DataType::q8_0);
+    }
+    return logits_at(l, ids, 3);
+  };
+  const std::vector<float> exact = logits(model::Quant::none), zero(exact.size());
+  const double size = difference(exact, zero).rms;
+  const double k = difference(logits(model::Quant::q4_k), exact).rms / size,
+               one = difference(logits(model::Quant::q4_1), exact).rms / size;
+  std::printf("quantised on load: q4_k %.4f, q4_1 %.4f of the logits\n", k, one);
+  CHECK(k < 0.2);
+  CHECK(k < 1.5 * one);
 }
 
 TEST_CASE("Synthetic models: a seed is all that decides", "[model]") {
