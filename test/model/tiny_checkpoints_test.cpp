@@ -1,6 +1,8 @@
 // Each architecture against transformers, on tiny random checkpoints (test/data/tiny/README.md).
 
 #include "test/model/tiny_checkpoints.hpp"
+#include "model/synthetic_model.hpp"
+#include "model/synthetic_shapes.hpp"
 
 #include <cmath>
 #include <cstdio>
@@ -126,6 +128,44 @@ TEST_CASE("Tiny checkpoints: loading reads only the bytes of its layers", "[mode
       }
     }
   }
+}
+
+namespace {
+
+/// Remembers how far into a file anybody read.
+class CountingSource final : public model::ByteSource {
+ public:
+  explicit CountingSource(const std::string& path) : file_(must(model::open_file_source(path))) {}
+  std::uint64_t size() const noexcept override { return file_->size(); }
+  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    bytes += out.size();
+    end = std::max(end, offset + out.size());
+    return file_->read_at(offset, out);
+  }
+  mutable std::uint64_t bytes = 0, end = 0;
+
+ private:
+  std::shared_ptr<const model::ByteSource> file_;
+};
+
+}  // namespace
+
+TEST_CASE("Tiny checkpoints: opening reads headers only", "[model][tiny]") {
+  for (const char* name : {"llama/model.safetensors", "llama3/model-00002-of-00003.safetensors"}) {
+    const auto source = std::make_shared<CountingSource>(tiny(name));
+    const auto file = must(model::Safetensors::parse(source, name));
+    CHECK(source->bytes == file->tensors().front().file_offset);
+    CHECK(source->end == file->tensors().front().file_offset);
+  }
+  // GGUF's header has no length: it is read a window at a time, so the file is made larger than that.
+  const TempFile path(".gguf");
+  model::SyntheticOptions options{.config = must(model::synthetic_shape("opt-125m"))};
+  options.config.layers = 1;
+  must(model::write_synthetic_model(path.path(), options));
+  const auto source = std::make_shared<CountingSource>(path.path());
+  const auto file = must(model::GgufFile::parse(source, "synthetic"));
+  CHECK(source->end < file->data_offset() + (256 << 10));
+  CHECK(source->size() > 40U << 20U);
 }
 
 }  // namespace helios::test
