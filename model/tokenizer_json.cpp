@@ -51,17 +51,21 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_tokenizer_json(const st
     tokens.push_back("[PAD" + std::to_string(tokens.size()) + "]");
     types.push_back(5);
   }
-  std::vector<std::string> joined;
+  std::vector<std::pair<std::string, std::string>> pairs;
   for (const json::value& merge : merges->get_array()) {
-    if (const json::string* text = merge.if_string()) {
-      joined.emplace_back(*text);
-    } else if (const json::array* pair = merge.if_array();
-               pair != nullptr && pair->size() == 2 && (*pair)[0].is_string() && (*pair)[1].is_string()) {
-      joined.push_back(std::string((*pair)[0].get_string()) + " " + std::string((*pair)[1].get_string()));
+    const json::string* text = merge.if_string();
+    const json::array* pair = merge.if_array();
+    if (const std::size_t gap = text != nullptr ? text->find(' ') : std::string::npos;
+        gap != std::string::npos) {
+      const std::string_view both = *text;
+      pairs.emplace_back(both.substr(0, gap), both.substr(gap + 1));
+    } else if (pair != nullptr && pair->size() == 2 && (*pair)[0].is_string() && (*pair)[1].is_string()) {
+      pairs.emplace_back((*pair)[0].get_string(), (*pair)[1].get_string());
     } else {
       return bpe->bad("merges", "a list of pairs");
     }
   }
+  const std::vector<MergeText> joined(pairs.begin(), pairs.end());
   TokenizerParts parts;
   parts.tokens = tokens;
   parts.token_types = types;
@@ -74,7 +78,7 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_tokenizer_json(const st
   };
   parts.bos = id_of(ids.bos_token, ids.bos);
   parts.eos = id_of(ids.eos_token, ids.eos.empty() ? std::nullopt : std::optional(ids.eos.front()));
-  parts.end_ids = ids.eos;
+  parts.more_ends = ids.eos;
   const Result<JsonObject> post = file->object_or_empty("post_processor");
   if (!post) return post.error();
   const json::value* single = post->find("single");
