@@ -12,6 +12,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "model/json_text.hpp"
 #include "model/tokenizer.hpp"
 
 namespace helios::model {
@@ -20,7 +21,8 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::size_t kMaxDepth = 32;
-constexpr std::size_t kMaxParts = 64;  // of a Sequence
+constexpr std::size_t kMaxParts = 64;    // of a Sequence
+constexpr std::size_t kMaxHoles = 4096;  // ids without a token
 
 std::string quoted(std::string_view text) {
   std::string out = "'";
@@ -56,13 +58,6 @@ std::string_view text_or(const json::object& object, std::string_view name, std:
 bool flag_or(const json::object& object, std::string_view name, bool fallback) {
   const json::value* value = member(object, name);
   return value != nullptr && value->is_bool() ? value->get_bool() : fallback;
-}
-
-Result<std::int32_t> token_id(const json::value& value, const std::string& where) {
-  if (!value.is_int64() || value.get_int64() < 0 ||
-      value.get_int64() >= static_cast<std::int64_t>(Vocabulary::kMaxTokens))
-    return wrong(where, "is no token id");
-  return static_cast<std::int32_t>(value.get_int64());
 }
 
 // A component and the components of a Sequence, flat. `name` is the member of a Sequence that holds them.
@@ -127,6 +122,14 @@ class Reader {
     const json::object& object = root.get_object();
     const json::value* model = member(object, "model");
     if (model == nullptr || !model->is_object()) return wrong(label_, "has no model");
+    std::size_t tokens = 0;
+    if (const json::value* vocab = member(model->get_object(), "vocab")) {
+      if (vocab->is_object()) tokens += vocab->get_object().size();
+      if (vocab->is_array()) tokens += vocab->get_array().size();
+    }
+    if (const json::value* added = member(object, "added_tokens"); added != nullptr && added->is_array())
+      tokens += added->get_array().size();
+    id_bound_ = static_cast<std::int64_t>(std::min(tokens + kMaxHoles, Vocabulary::kMaxTokens));
     using Step = Result<void> (Reader::*)(const json::object&);
     // The model last: whether a vocabulary is byte-level is said by the pre-tokenizer.
     for (const Step step :
@@ -332,6 +335,13 @@ class Reader {
     return unknown(at("model"), "the type " + quoted(type));
   }
 
+  // Ids are checked before there is room made for them.
+  Result<std::int32_t> token_id(const json::value& value, const std::string& where) const {
+    if (!value.is_int64() || value.get_int64() < 0 || value.get_int64() >= id_bound_)
+      return wrong(where, "is no token id");
+    return static_cast<std::int32_t>(value.get_int64());
+  }
+
   // The token `text` has the id `id`. Room is made for ids that come out of order.
   Result<void> place(std::int32_t id, std::string_view text, const std::string& where) {
     const auto index = static_cast<std::size_t>(id);
@@ -501,6 +511,7 @@ class Reader {
   std::vector<MergeText> merges_;  // views into the parsed JSON
   std::vector<double> scores_;
   std::vector<LiteralRule> rules_;
+  std::int64_t id_bound_ = 0;  // ids are below it
   bool byte_level_ = false;
   std::string_view front_token_, unknown_token_;  // views into the parsed JSON
 };
@@ -514,14 +525,10 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::parse_tokenizer_json(std::st
     return fail(Errc::too_long, label + " has " + std::to_string(text.size()) + " bytes; at most " +
                                     std::to_string(kMaxJsonBytes) + " are read");
   }
-  json::parse_options options;
-  options.max_depth = kMaxDepth;
-  json::error_code error;
-  // A monotonic resource: millions of small values, freed at once.
-  json::monotonic_resource memory;
-  const json::value root = json::parse(json::string_view(text.data(), text.size()), error, &memory, options);
-  if (error) return fail(Errc::bad_file, label + " is not JSON that can be read (" + error.message() + ")");
-  return Reader(label, ids).run(root);
+  json::monotonic_resource memory;  // millions of small values, freed at once
+  const auto root = parse_json(text, label, kMaxDepth, &memory);
+  if (!root) return root.error();
+  return Reader(label, ids).run(*root);
 }
 
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_tokenizer_json(const std::string& path,

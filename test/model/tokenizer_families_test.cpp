@@ -1,14 +1,18 @@
 // Every family of tokenizers against its own library, on the 2,000 lines of test/data/tokenizer.
 
+#include <boost/json.hpp>
 #include <catch2/catch_test_macros.hpp>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <random>
 #include <span>
 
 #include "model/detokenizer.hpp"
+#include "model/json_text.hpp"
 #include "model/tokenizer.hpp"
 #include "test/support/tokenizer_lines.hpp"
 
@@ -201,6 +205,20 @@ TEST_CASE("Families: what a tokenizer.json has that is not known is refused by i
   CHECK(!Tokenizer::parse_tokenizer_json("{", "t.json"));
   CHECK(!Tokenizer::parse_tokenizer_json(std::string(100, '['), "t.json"));
   CHECK(Tokenizer::from_tokenizer_json("/nowhere/tokenizer.json").error().code == Errc::io_error);
+}
+
+TEST_CASE("Families: scores are read to the nearest double", "[model]") {
+  std::mt19937_64 rng(9);
+  for (int i = 0; i < 2000; ++i) {
+    const double wanted = std::uniform_real_distribution<double>(-20, 0)(rng);
+    char text[40];
+    const auto end = std::to_chars(text, text + sizeof(text), wanted);  // the shortest that gives it back
+    const auto read = model::parse_json({text, end.ptr}, "t.json", 4);
+    REQUIRE(read.has_value());
+    CHECK(read->as_double() == wanted);
+  }
+  CHECK(!model::parse_json("1 2", "t.json", 4).has_value());
+  CHECK(!model::parse_json("[[[[[1]]]]]", "t.json", 4).has_value());
 }
 
 TEST_CASE("Families: scores that cannot be are refused", "[model]") {
