@@ -50,17 +50,6 @@ bool append_bytes(std::string_view spelling, std::string& out) {
   return true;
 }
 
-// The byte that <0x0A> stands for, or -1.
-int byte_of_name(std::string_view spelling) {
-  const auto digit = [&](std::size_t i) {
-    const char c = spelling[i];
-    if (c >= '0' && c <= '9') return c - '0';
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-  };
-  if (spelling.size() != 6 || !spelling.starts_with("<0x") || spelling[5] != '>') return -1;
-  return digit(3) < 0 || digit(4) < 0 ? -1 : digit(3) * 16 + digit(4);
-}
-
 void append_unmarked(std::string_view spelling, std::string& out) {
   for (std::size_t at = 0; at < spelling.size();) {
     const bool mark = spelling.substr(at).starts_with(kSpaceMark);
@@ -77,6 +66,16 @@ char32_t printable_of_byte(unsigned char byte) noexcept {
 
 int byte_of_printable(char32_t code_point) noexcept {
   return code_point < kByteMap.byte.size() ? kByteMap.byte[code_point] : -1;
+}
+
+int byte_of_name(std::string_view spelling) noexcept {
+  const auto digit = [&](std::size_t i) {
+    const char c = spelling[i];
+    if (c >= '0' && c <= '9') return c - '0';
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+  };
+  if (spelling.size() != 6 || !spelling.starts_with("<0x") || spelling[5] != '>') return -1;
+  return digit(3) < 0 || digit(4) < 0 ? -1 : digit(3) * 16 + digit(4);
 }
 
 void append_printable(std::string& out, unsigned char byte) {

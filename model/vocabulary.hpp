@@ -74,6 +74,8 @@ class Vocabulary {
   std::string hash_;
 };
 
+/// The byte that a name like <0x0A> stands for; -1: it is no such name.
+int byte_of_name(std::string_view spelling) noexcept;
 /// GPT-2's printable code point for a byte, and back (-1: not one of them).
 char32_t printable_of_byte(unsigned char byte) noexcept;
 int byte_of_printable(char32_t code_point) noexcept;
