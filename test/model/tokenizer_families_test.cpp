@@ -4,16 +4,16 @@
 #include <catch2/catch_test_macros.hpp>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <iostream>
 #include <random>
 #include <span>
 
+#include "model/chat_template.hpp"
 #include "model/detokenizer.hpp"
 #include "model/json_text.hpp"
 #include "model/tokenizer.hpp"
+#include "test/support/model_path.hpp"
 #include "test/support/tokenizer_lines.hpp"
 
 using namespace helios;
@@ -236,17 +236,33 @@ TEST_CASE("Families: scores that cannot be are refused", "[model]") {
   CHECK(!Tokenizer::create(parts));
 }
 
-TEST_CASE("Families: the pair's ids are those of the tokenizers library", "[model][models]") {
-  const char* folder = std::getenv("HELIOS_PAIR_DIR");
-  const std::filesystem::path path =
-      std::filesystem::path(folder != nullptr ? folder : HELIOS_SOURCE_DIR "/models") /
-      "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf";
-  if (!std::filesystem::exists(path)) {
-    std::cout << "SKIPPED: the pair's tokenizer parity (" << path.filename().string()
-              << " is not in $HELIOS_PAIR_DIR)\n";
-    return;
+TEST_CASE("Families: the pair's ids and chat template are those of its publisher", "[model][models]") {
+  for (const char* size : {"0.5b", "1.5b"}) {
+    const auto path = test::pair_path(size);
+    if (!path) {
+      std::cout << "SKIPPED: the tokenizer of Qwen2.5-Coder " << size
+                << " (its file is not in $HELIOS_PAIR_DIR)\n";
+      continue;
+    }
+    const auto tokenizer = from_gguf(*path);
+    const Wrong wrong = compare(*tokenizer, "qwen2_pair");
+    CHECK(wrong.ids == 0);
+    CHECK(wrong.texts == 0);
+    CHECK(!tokenizer->add_bos());
+    CHECK(tokenizer->eos_text() == "<|im_end|>");
+    CHECK(tokenizer->is_end(*tokenizer->vocabulary().find("<|endoftext|>")));
+
+    const auto file = model::GgufFile::open(*path).value();
+    const auto chat = model::ChatTemplate::parse(file->str("tokenizer.chat_template").value());
+    if (!chat) FAIL(chat.error().message);
+    const std::vector<model::ChatMessage> messages = {{"user", "Hi"}, {"assistant", "Yes?"}, {"user", "2+2"}};
+    CHECK(
+        chat->render(messages, true, "", "<|im_end|>").value() ==
+        "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\n"
+        "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nYes?<|im_end|>\n"
+        "<|im_start|>user\n2+2<|im_end|>\n<|im_start|>assistant\n");
+    const std::vector<model::ChatMessage> with_system = {{"system", "Be brief."}, {"user", "Hi"}};
+    CHECK(chat->render(with_system, false, "", "<|im_end|>").value() ==
+          "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n");
   }
-  const Wrong wrong = compare(*from_gguf(path.string()), "qwen2_pair");
-  CHECK(wrong.ids == 0);
-  CHECK(wrong.texts == 0);
 }
