@@ -45,15 +45,15 @@ constexpr ElementType kElementTypes[] = {
     {1, "F16", gpu::DataType::f16},
     {2, "Q4_0", gpu::DataType::q4_0},
     {3, "Q4_1", gpu::DataType::q4_1},
-    {6, "Q5_0", {}},
-    {7, "Q5_1", {}},
+    {6, "Q5_0", gpu::DataType::q5_0},
+    {7, "Q5_1", gpu::DataType::q5_1},
     {8, "Q8_0", gpu::DataType::q8_0},
     {9, "Q8_1", {}},
     {10, "Q2_K", {}},
     {11, "Q3_K", {}},
-    {12, "Q4_K", {}},
-    {13, "Q5_K", {}},
-    {14, "Q6_K", {}},
+    {12, "Q4_K", gpu::DataType::q4_k},
+    {13, "Q5_K", gpu::DataType::q5_k},
+    {14, "Q6_K", gpu::DataType::q6_k},
     {15, "Q8_K", {}},
     {16, "IQ2_XXS", {}},
     {17, "IQ2_XS", {}},
@@ -445,7 +445,8 @@ class GgufParser {
       if (known.type) return *known.type;
       return fail(Errc::unsupported,
                   who + " is of type " + known.name +
-                      ", which is not read: use a file of F32, F16, BF16, Q8_0, Q4_0 or Q4_1");
+                      ", which is not read: use a file of F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, "
+                      "Q4_K, Q5_K or Q6_K");
     }
     return fail(Errc::bad_file,
                 who + " is of unknown type " + text(number) + ": the file is damaged or too new");
