@@ -7,6 +7,7 @@
     tune_exits.py scan    --model M.gguf --work WORK          agreement of the closed form at every depth: choose exits from it
     tune_exits.py train   --model M.gguf --work WORK --exit 24 --kind lora --rank 64 --steps 1500
     tune_exits.py export  --model M.gguf --work WORK --exits 21,24,27 --output M.exits.safetensors
+    tune_exits.py selftest
 
 Everything is kept in WORK; `train` goes on where it was cut off. The trunk runs once, in `collect`.
 """
@@ -24,6 +25,13 @@ def run_prompts(o):
     prompts = make_prompts(o.data, o.per_source, o.seed)
     write_prompts(o.output, prompts)
     print(f"{len(prompts)} prompts: {o.output}")
+
+
+def run_answer(o):
+    from answer import answer
+    from trunk import Trunk
+    prompts = [json.loads(line) for line in Path(o.prompts).read_text(encoding="utf-8").splitlines()]
+    print(f"{answer(Trunk(o.model), prompts, o.output, o.max_tokens, o.streams, o.most)} answers: {o.output}")
 
 
 def run_collect(o):
@@ -55,7 +63,19 @@ def run_train(o):
 def run_export(o):
     from export import export
     from trunk import Trunk
-    export(Trunk(o.model), Path(o.work), numbers(o.exits), o.kind, o.type, o.output, sys.argv)
+    export(Trunk(o.model), Path(o.work), [(layer, o.kind) for layer in numbers(o.exits)], o.type, o.output, sys.argv)
+
+
+def run_reference(o):
+    from reference import write_reference
+    from trunk import Trunk
+    sequences = [json.loads(line) for line in Path(o.answers).read_text(encoding="utf-8").splitlines()[:o.most]]
+    write_reference(Trunk(o.model), o.exits, [s["prompt_ids"] + s["token_ids"][:o.max_tokens] for s in sequences], o.last, o.top, o.output)
+
+
+def run_selftest(o):
+    from selftest import selftest
+    selftest(o.keep)
 
 
 def numbers(text):
@@ -82,6 +102,13 @@ def main():
     c.add_argument("--data", required=True)
     c.add_argument("--output", required=True)
     c.add_argument("--per-source", type=int, default=400)
+    c = verb("answer", run_answer, "answer prompts in PyTorch, for models that helios does not run yet")
+    c.add_argument("--model", required=True, help="GGUF file (llama or qwen2)")
+    c.add_argument("--prompts", required=True)
+    c.add_argument("--output", required=True, help="lines are appended; prompts answered in it already are left out")
+    c.add_argument("--max-tokens", type=int, default=128)
+    c.add_argument("--streams", type=int, default=48, help="sequences side by side (default %(default)s)")
+    c.add_argument("--most", type=int, default=100000, help="prompts")
     c = verb("collect", run_collect, "run the trunk over answers and keep its hidden states", True)
     c.add_argument("--answers", required=True, nargs="+", help="output of helios generate --json")
     c.add_argument("--depths", required=True)
@@ -102,6 +129,17 @@ def main():
     c.add_argument("--kind", choices=("norm", "affine", "block", "lora"), default="lora")
     c.add_argument("--type", choices=("f16", "q8_0"), default="q8_0", help="of matrices (default %(default)s)")
     c.add_argument("--output", required=True)
+    c = verb("reference", run_reference, "logits of an exits file in PyTorch, for tests to compare with")
+    c.add_argument("--model", required=True)
+    c.add_argument("--exits", required=True, help="*.exits.safetensors")
+    c.add_argument("--answers", required=True, help="output of helios generate --json")
+    c.add_argument("--output", required=True)
+    c.add_argument("--most", type=int, default=8, help="sequences")
+    c.add_argument("--max-tokens", type=int, default=32, help="of each answer")
+    c.add_argument("--last", type=int, default=16, help="positions, from the end of each sequence")
+    c.add_argument("--top", type=int, default=8, help="largest logits of each position")
+    c = verb("selftest", run_selftest, "all of it on tiny random models, in seconds")
+    c.add_argument("--keep", help="folder for the tiny models, their exits and reference logits (test/data/exits)")
     options = parser.parse_args()
     options.run(options)
 

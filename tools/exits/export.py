@@ -43,16 +43,17 @@ def head_tensors(state, layer, kind):
     return tensors
 
 
-def export(trunk, work, layers, kind, tensor_type, output, command):
+def export(trunk, work, heads, tensor_type, output, command):
+    """heads: (layer, kind) of each."""
     c = trunk.config
     meta = json.loads((work / "meta.json").read_text())
     commit = subprocess.run(["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout
     metadata = {"layers": str(c.layers), "hidden": str(c.hidden), "vocab": str(c.vocab), "vocab_hash": trunk.vocab_hash(),
                 "norms_hash": trunk.norms_hash(), "provenance.model": trunk.path.name, "provenance.commit": commit.strip(),
-                "provenance.command": " ".join([Path(command[0]).name, *command[1:]]),
+                "provenance.command": " ".join(Path(word).name if "/" in word else word for word in command),
                 "provenance.data": f"{meta['sequences']} greedy answers of the model itself, {meta['answer_tokens']} answer tokens"}
     tensors = {}
-    for layer in layers:
+    for layer, kind in heads:
         path = work / f"exit-{layer}-{kind}" / "head.pt"
         if not path.is_file():
             raise SystemExit(f"{path} is not there: train exit {layer} ({kind}) first")
@@ -60,8 +61,9 @@ def export(trunk, work, layers, kind, tensor_type, output, command):
         state = saved["head"]
         tensors |= head_tensors(state, layer, tensor_type)
         metadata[f"provenance.exit.{layer}"] = json.dumps(saved["report"])
-        if kind == "lora":
+        if kind in ("block", "lora"):  # of a block only the biases of q, k, v come from there
             metadata[f"exits.{layer}.block.base_layer"] = str(c.layers - 1)
+        if kind == "lora":
             metadata[f"exits.{layer}.block.lora_scale"] = "1"
     save_file({name: np.ascontiguousarray(t) for name, t in tensors.items()}, output, metadata)
-    print(f"{output}: {Path(output).stat().st_size / 1e6:.2f} MB, exits {layers}")
+    print(f"{output}: {Path(output).stat().st_size / 1e6:.2f} MB, exits {[layer for layer, _ in heads]}")

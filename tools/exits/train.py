@@ -72,7 +72,7 @@ def loss_of(head, trunk, states, depth, sequences, positions, chance):
     return -(target * (picked @ part.T).log_softmax(-1)).sum(-1).mean()
 
 
-def train(trunk, states, depth, kind, rank, steps, rate, folder, batch=8, positions=48, seed=1, minutes=None, log=print):
+def train(trunk, states, depth, kind, rank, steps, rate, folder, batch=8, positions=48, seed=1, minutes=None, log=print, save_every=100):
     """Trains one head; goes on from folder/checkpoint.pt when there is one. Returns (head, report)."""
     torch.manual_seed(seed)
     folder = Path(folder)
@@ -110,8 +110,8 @@ def train(trunk, states, depth, kind, rank, steps, rate, folder, batch=8, positi
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
         losses.append(round(loss.item(), 4))
-        if (step + 1) % 100 == 0:
-            log(f"exit {depth} step {step + 1}: loss {np.mean(losses[-100:]):.4f}")
+        if (step + 1) % save_every == 0:
+            log(f"exit {depth} step {step + 1}: loss {np.mean(losses[-save_every:]):.4f}")
             torch.save({"head": head.state_dict(), "optimizer": optimizer.state_dict(), "step": step + 1, "losses": losses,
                         "spent": spent + time.monotonic() - started}, checkpoint)
     report = {"exit": depth, "kind": kind, "rank": rank, "steps": len(losses), "loss": float(np.mean(losses[-50:])) if losses else None,

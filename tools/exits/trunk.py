@@ -46,19 +46,27 @@ def rms_norm(x, weight, epsilon):
     return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + epsilon) * weight
 
 
-def rotate(x, base):
-    """RoPE over pairs (i, i + d/2). x: [batch, heads, tokens, d]; token t is at position t."""
+def rotate(x, positions, base):
+    """RoPE over pairs (i, i + d/2). x: [batch, heads, tokens, d]; positions: [tokens], or [batch, 1, tokens]."""
     half = x.shape[-1] // 2
     frequency = base ** (-torch.arange(half, dtype=torch.float64) / half)
-    angle = torch.arange(x.shape[-2], dtype=torch.float64)[:, None] * frequency
+    angle = positions[..., None].double() * frequency
     cos, sin = angle.cos().float(), angle.sin().float()
     a, b = x[..., :half], x[..., half:]
     return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
 
 
-def run_layer(config, weights, x):
-    """One decoder layer. weights: tensors by GGUF name without the prefix; x: [batch, tokens, hidden], causal from position 0. Rows
-    that are padding must come last: what is before them does not see them."""
+def causal(config, q, k, v):
+    """Attention of whole sequences from position 0. Rows that are padding must come last: what is before them does not see them."""
+    positions = torch.arange(q.shape[2])
+    q, k = rotate(q, positions, config.rope_base), rotate(k, positions, config.rope_base)
+    group = config.heads // config.kv_heads
+    return F.scaled_dot_product_attention(q, k.repeat_interleave(group, 1), v.repeat_interleave(group, 1), is_causal=True)
+
+
+def run_layer(config, weights, x, attend=causal):
+    """One decoder layer. weights: tensors by GGUF name without the prefix; x: [batch, tokens, hidden]; attend: from q, k, v
+    [batch, heads, tokens, d], not yet rotated, to the attended values."""
     batch, tokens, _ = x.shape
 
     def split(name, heads):
@@ -66,11 +74,8 @@ def run_layer(config, weights, x):
         return y.view(batch, tokens, heads, config.head_dim).transpose(1, 2)
 
     h = rms_norm(x, weights["attn_norm.weight"], config.epsilon)
-    q, k = rotate(split("attn_q", config.heads), config.rope_base), rotate(split("attn_k", config.kv_heads), config.rope_base)
-    v = split("attn_v", config.kv_heads)
-    group = config.heads // config.kv_heads
-    out = F.scaled_dot_product_attention(q, k.repeat_interleave(group, 1), v.repeat_interleave(group, 1), is_causal=True)
-    x = x + F.linear(out.transpose(1, 2).reshape(batch, tokens, config.hidden), weights["attn_output.weight"])
+    out = attend(config, split("attn_q", config.heads), split("attn_k", config.kv_heads), split("attn_v", config.kv_heads))
+    x = x + F.linear(out.transpose(1, 2).reshape(batch, tokens, -1), weights["attn_output.weight"])
     h = rms_norm(x, weights["ffn_norm.weight"], config.epsilon)
     return x + F.linear(F.silu(F.linear(h, weights["ffn_gate.weight"])) * F.linear(h, weights["ffn_up.weight"]), weights["ffn_down.weight"])
 
