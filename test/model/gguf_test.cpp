@@ -173,7 +173,7 @@ TEST_CASE("GgufFile: wrong tensors are refused, naming them", "[model]") {
   check_refused(GgufWriter().tensor("t", {1ULL << 40, 1ULL << 40}, 0, 0).bytes(64), "'t': dimension 1");
   check_refused(GgufWriter().tensor("t", {31}, 8, 0).bytes(64),
                 "'t': rows of 31 elements do not fill blocks of 32");
-  check_refused(GgufWriter().tensor("t", {256}, 12, 0).bytes(256), "'t' is of type Q4_K", Errc::unsupported);
+  check_refused(GgufWriter().tensor("t", {256}, 10, 0).bytes(256), "'t' is of type Q2_K", Errc::unsupported);
   check_refused(GgufWriter().tensor("t", {256}, 777, 0).bytes(256), "'t' is of unknown type 777");
   check_refused(GgufWriter().tensor("t", {4}, 0, 4).bytes(64), "'t' begins at offset 4, not a multiple");
   check_refused(GgufWriter().tensor("t", {16}, 0, 32).bytes(64), "'t' reaches beyond the end");
