@@ -75,6 +75,7 @@ struct ModelStats {
   std::map<int, std::uint64_t> exit_histogram;
   double breach_rate = 0;             // over the current window
   std::vector<double> layer_load_ms;  // by layer, last load; 0 = never loaded
+  bool synthetic = false;             // random weights: only size and speed mean anything
   std::string error;                  // why this model does not serve, "" when it does
 };
 

@@ -364,6 +364,7 @@ runtime::Task<> ModelHost::answer_stats(GetModelStats msg) {
   stats.depth = depth_;
   stats.resident = globals_here_ ? resident() : 0;
   stats.layer_load_ms = layer_load_ms_;
+  stats.synthetic = options_.file->synthetic().has_value();
   stats.weight_bytes = transformer_->weight_bytes();
   if (broken_) stats.error = broken_->message;
   if (scheduled) {

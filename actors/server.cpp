@@ -48,12 +48,37 @@ struct Opened {
   std::unique_ptr<model::Transformer> transformer;
 };
 
-Result<Opened> open_model(const ServerOptions& options, const ModelOptions& wanted, gpu::Device& device) {
-  auto file = model::ModelFile::open(wanted.path, wanted.exits_path);
+/// A file's stem; a folder's whole name, which may have points ("Llama-3.2-1B").
+std::string name_of(const std::string& path) {
+  std::error_code ignored;
+  const std::filesystem::path whole = std::filesystem::weakly_canonical(path, ignored);
+  return (std::filesystem::is_directory(whole, ignored) ? whole.filename() : whole.stem()).string();
+}
+
+/// Models of one server may take over from each other, so a text must be the same ids in all of them.
+Result<void> check_repository(const Opened& first, const Opened& other) {
+  const model::Tokenizer &a = first.file->tokenizer(), &b = other.file->tokenizer();
+  const char* differs = nullptr;
+  if (a.vocab_hash() != b.vocab_hash()) {
+    differs = "vocabulary";
+  } else if (a.bos_id() != b.bos_id() || a.eos_id() != b.eos_id()) {
+    differs = "begin or end token";
+  }
+  if (differs == nullptr) return {};
+  return fail(
+      Errc::bad_request,
+      fmt::format("model '{}' has another {} than '{}' ({} and {} tokens): models served together must "
+                  "share one, serve it apart",
+                  other.name, differs, first.name, b.vocab_size(), a.vocab_size()));
+}
+
+/// Files only: nothing is reserved on the device.
+Result<Opened> open_model(const ModelOptions& wanted) {
+  auto file = model::ModelFile::open(wanted.path, wanted.exits_path, wanted.quant);
   if (!file) return file.error();
   Opened opened;
   opened.file = *file;
-  opened.name = wanted.name.empty() ? std::filesystem::path(wanted.path).stem().string() : wanted.name;
+  opened.name = wanted.name.empty() ? name_of(wanted.path) : wanted.name;
   const int layers = opened.file->config().layers;
   opened.exit_layer = wanted.exit_layer.value_or(layers);
   const auto policy = policy::parse_policy(
@@ -80,16 +105,21 @@ Result<Opened> open_model(const ServerOptions& options, const ModelOptions& want
         "nonsense there",
         opened.name, opened.exit_layer, layers);
   }
+  return opened;
+}
+
+Result<void> reserve(const ServerOptions& options, gpu::Device& device, Opened& opened) {
   model::TransformerOptions transformer;
   transformer.kv_type = options.kv_type;
   transformer.row_type = options.row_type;
-  transformer.keep_rows = opened.exit_layer < layers;  // at full depth nothing is left to catch up
+  // At full depth nothing is left to catch up.
+  transformer.keep_rows = opened.exit_layer < opened.file->config().layers;
   transformer.max_rows = options.step_rows_max;
   transformer.max_outputs = options.max_running;
   auto created = model::Transformer::create(device, opened.file, transformer);
   if (!created) return created.error();
   opened.transformer = std::move(*created);
-  return opened;
+  return {};
 }
 
 }  // namespace
@@ -114,7 +144,7 @@ Result<std::unique_ptr<Server>> Server::start(ServerOptions options, runtime::Ac
   if (const Result<void> valid = check_options(options); !valid) return valid.error();
   std::vector<Opened> models;
   for (const ModelOptions& wanted : options.models) {
-    auto opened = open_model(options, wanted, device);
+    auto opened = open_model(wanted);
     if (!opened) return opened.error();
     for (const Opened& other : models) {
       if (other.name == opened->name) {
@@ -122,7 +152,17 @@ Result<std::unique_ptr<Server>> Server::start(ServerOptions options, runtime::Ac
                     fmt::format("two models are named '{}'; give one a name of its own", other.name));
       }
     }
+    if (!models.empty()) {
+      if (Result<void> ok = check_repository(models.front(), *opened); !ok) return ok.error();
+    }
+    if (const auto seed = opened->file->synthetic()) {
+      spdlog::warn("model={} is synthetic (seed {}): random weights, for size and speed only", opened->name,
+                   *seed);
+    }
     models.push_back(std::move(*opened));
+  }
+  for (Opened& opened : models) {
+    if (Result<void> ok = reserve(options, device, opened); !ok) return ok.error();
   }
 
   // Spawned from the bottom up: ActorSystem stops in reverse order, so whoever uses a peer stops before it.

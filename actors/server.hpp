@@ -13,6 +13,7 @@
 #include "actors/policy/residency.hpp"
 #include "gpu/data_type.hpp"
 #include "gpu/device.hpp"
+#include "model/checkpoint.hpp"
 #include "runtime/actor_system.hpp"
 #include "runtime/metrics.hpp"
 #include "runtime/trace.hpp"
@@ -20,11 +21,12 @@
 namespace helios::actors {
 
 struct ModelOptions {
-  std::string path;               // GGUF file
-  std::string exits_path;         // *.exits.safetensors; "" = none
-  std::string name;               // "" = the file's stem
-  std::optional<int> exit_layer;  // layers held at start; none = all
-  std::string policy;             // "" = greedy below full depth, else full
+  std::string path;                   // GGUF file or Hugging Face folder
+  std::optional<model::Quant> quant;  // of float matrices; none = ModelFile's default
+  std::string exits_path;             // *.exits.safetensors; "" = none
+  std::string name;                   // "" = the file's stem, the folder's name
+  std::optional<int> exit_layer;      // layers held at start; none = all
+  std::string policy;                 // "" = greedy below full depth, else full
 };
 
 /// Bounds of what the server accepts. A request over one is refused with the bound in the message.

@@ -90,15 +90,18 @@ int run_bench(BenchOptions options) {
     return 1;
   }
   bool clean = true;
+  const bool synthetic = (*target)->synthetic();
   if (options.warm_up) (*target)->run({bench_prompt(16, options.seed, -1), 8});
   if (options.rate > 0) {
     boost::json::object report = bench_report(open_loop(**target, options), 0, false);
     report["rate"] = options.rate;
+    if (synthetic) report["synthetic"] = true;
     clean = report.at("errors").as_int64() == 0;
     print(report, options.as_json);
   } else {
     for (const int streams : options.streams) {
-      const boost::json::object report = bench_report(closed_loop(**target, options, streams), streams, true);
+      boost::json::object report = bench_report(closed_loop(**target, options, streams), streams, true);
+      if (synthetic) report["synthetic"] = true;
       clean = clean && report.at("errors").as_int64() == 0;
       print(report, options.as_json);
     }
@@ -113,7 +116,8 @@ int run_bench(BenchOptions options) {
 void add_bench(CLI::App& program, Run& run) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* command = program.add_subcommand("bench", "Measure throughput and latency");
-  auto* model = command->add_option("--model", options->model, "GGUF file, run in this process");
+  auto* model =
+      command->add_option("--model", options->model, fmt::format("{}, run in this process", kModelHelp));
   auto* connect =
       command->add_option("--connect", options->connect, "HOST:PORT of a running server's line protocol");
   model->excludes(connect);

@@ -96,6 +96,7 @@ std::string bench_table(const json::object& report) {
       report.at("streams").as_int64(), json::value_to<std::int64_t>(report.at("completed")),
       report.at("errors").as_int64(), report.at("prefill_tokens_per_s").as_double(),
       report.at("decode_tokens_per_s").as_double(), report.at("token_hash").as_string().c_str());
+  if (report.contains("synthetic")) out += "  synthetic: random weights, for size and speed only\n";
   for (const char* name : {"ttft_ms", "tpot_ms", "itl_ms", "e2e_ms"}) {
     const json::object& s = report.at(name).as_object();
     out += fmt::format("  {:8} mean {:9.2f}  median {:9.2f}  p90 {:9.2f}  p99 {:9.2f}\n", name,

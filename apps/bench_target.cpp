@@ -59,6 +59,8 @@ class LocalTarget final : public BenchTarget {
     return record;
   }
 
+  bool synthetic() override { return !synthetic_models(engine_->server()).empty(); }
+
  private:
   std::unique_ptr<Engine> engine_;
 };
@@ -99,6 +101,13 @@ class RemoteTarget final : public BenchTarget {
     const std::lock_guard lock(mutex_);
     idle_.push_back(std::move(*client));
     return record;
+  }
+
+  bool synthetic() override {
+    Result<LineClient> client = take();
+    if (!client) return false;
+    const Result<std::string> stats = client->command("STATS stats");
+    return stats && stats->find("\"synthetic\":true") != std::string::npos;
   }
 
  private:

@@ -34,6 +34,8 @@ class BenchTarget {
  public:
   virtual ~BenchTarget() = default;
   virtual RequestRecord run(const BenchRequest& request) = 0;
+  /// Whether a model of it has random weights.
+  virtual bool synthetic() = 0;
 };
 
 Result<std::unique_ptr<BenchTarget>> make_local_target(EngineOptions options);

@@ -33,8 +33,9 @@ void print_stats(actors::Server& server) {
   Result<actors::Stats> stats = server.stats(std::chrono::seconds(10));
   if (!stats) return;
   for (const actors::ModelStats& m : stats->models) {
-    std::printf("%s: depth %d, layers 1-%d of %d resident, %.1f MiB of weights\n", m.name.c_str(), m.depth,
-                m.resident, m.layers, static_cast<double>(m.weight_bytes) / 1048576.0);
+    std::printf("%s%s: depth %d, layers 1-%d of %d resident, %.1f MiB of weights\n", m.name.c_str(),
+                m.synthetic ? " (synthetic)" : "", m.depth, m.resident, m.layers,
+                static_cast<double>(m.weight_bytes) / 1048576.0);
     for (const auto& [depth, tokens] : m.exit_histogram) {
       std::printf("  left at layer %d: %llu tokens\n", depth, static_cast<unsigned long long>(tokens));
     }
@@ -84,12 +85,11 @@ int run_chat(ChatOptions options) {
       request.prompt = turns;
       request.sampling = options.sampling.to_sampling();
       std::string text;
-      Result<Answer> answer =
-          run_request(server, std::move(request), [&](const actors::TextChunk& chunk) {
-            text += chunk.text;
-            std::fwrite(chunk.text.data(), 1, chunk.text.size(), stdout);
-            std::fflush(stdout);
-          });
+      Result<Answer> answer = run_request(server, std::move(request), [&](const actors::TextChunk& chunk) {
+        text += chunk.text;
+        std::fwrite(chunk.text.data(), 1, chunk.text.size(), stdout);
+        std::fflush(stdout);
+      });
       if (!answer) {
         std::printf("%s\n", answer.error().message.c_str());
         turns.pop_back();
@@ -112,7 +112,7 @@ int run_chat(ChatOptions options) {
 void add_chat(CLI::App& program, Run& run) {
   auto options = std::make_shared<ChatOptions>();
   CLI::App* command = program.add_subcommand("chat", "Talk to a model on the terminal");
-  command->add_option("--model", options->model, "GGUF file")->required();
+  command->add_option("--model", options->model, kModelHelp)->required();
   command->add_option("--system", options->system, "System message (default: the template's)");
   add_sampling_options(*command, options->sampling);
   add_engine_options(*command, options->engine);

@@ -13,6 +13,7 @@ void add_serve(CLI::App& program, Run& run);
 void add_chat(CLI::App& program, Run& run);
 void add_generate(CLI::App& program, Run& run);
 void add_inspect(CLI::App& program, Run& run);
+void add_synth(CLI::App& program, Run& run);
 void add_bench(CLI::App& program, Run& run);
 void add_calibrate(CLI::App& program, Run& run);
 

@@ -64,8 +64,18 @@ Engine::~Engine() {
   }
 }
 
+std::vector<std::string> synthetic_models(actors::Server& server) {
+  std::vector<std::string> names;
+  const Result<actors::Stats> stats = server.stats(10s);
+  if (!stats) return names;
+  for (const actors::ModelStats& model : stats->models) {
+    if (model.synthetic) names.push_back(model.name);
+  }
+  return names;
+}
+
 Result<Answer> run_request(actors::Server& server, actors::GenerateRequest request,
-                                   const std::function<void(const actors::TextChunk&)>& on_chunk) {
+                           const std::function<void(const actors::TextChunk&)>& on_chunk) {
   std::shared_ptr<actors::TokenStream> stream = actors::TokenStream::create();
   Result<actors::Accepted> accepted = server.submit(std::move(request), stream, 60s);
   if (!accepted) return accepted.error();

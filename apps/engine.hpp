@@ -43,9 +43,12 @@ struct Answer {
   actors::Finish finish;
 };
 
+/// Names of the models with random weights: reports that show figures of them say so.
+std::vector<std::string> synthetic_models(actors::Server& server);
+
 /// Runs one request to its end on the calling thread. on_chunk may be empty.
 /// Errors: a refusal, or the request's own error.
 Result<Answer> run_request(actors::Server& server, actors::GenerateRequest request,
-                                   const std::function<void(const actors::TextChunk&)>& on_chunk);
+                           const std::function<void(const actors::TextChunk&)>& on_chunk);
 
 }  // namespace helios::apps

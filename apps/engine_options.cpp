@@ -13,8 +13,23 @@
 
 namespace helios::apps {
 
+void add_quant_option(CLI::App& command, std::string& quant) {
+  command
+      .add_option("--quant", quant,
+                  "Hold float matrices as q8_0, q4_1, q4_k or as they are: none (default: q8_0 of a folder)")
+      ->check(CLI::IsMember({"none", "q8_0", "q4_1", "q4_k"}));
+}
+
+Result<std::optional<model::Quant>> quant_of(const std::string& text) {
+  if (text.empty()) return std::optional<model::Quant>();
+  const Result<model::Quant> quant = model::parse_quant(text);
+  if (!quant) return quant.error();
+  return std::optional(*quant);
+}
+
 void add_engine_options(CLI::App& command, EngineOptions& options) {
   command.add_option("--exits", options.exits, "Exit heads of the first model (*.exits.safetensors)");
+  add_quant_option(command, options.quant);
   command.add_option("--exit-layer", options.exit_layer, "Run and hold layers 1..E only (default: all)")
       ->check(CLI::PositiveNumber);
   command.add_option("--policy", options.policy, "full, or greedy: every token leaves at the exit layer")
@@ -71,9 +86,12 @@ Result<std::uint64_t> arena_bytes(const EngineOptions& options) {
 
 Result<actors::ServerOptions> make_server_options(const EngineOptions& options) {
   actors::ServerOptions server;
+  const Result<std::optional<model::Quant>> quant = quant_of(options.quant);
+  if (!quant) return quant.error();
   for (const std::string& path : options.models) {
     actors::ModelOptions model;
     model.path = path;
+    model.quant = *quant;
     if (server.models.empty()) model.exits_path = options.exits;
     if (options.exit_layer > 0) model.exit_layer = options.exit_layer;
     model.policy = options.policy;

@@ -10,7 +10,8 @@ namespace helios::apps {
 
 /// What every subcommand that runs a model can set. Filled by CLI11; checked by make_server_options().
 struct EngineOptions {
-  std::vector<std::string> models;  // GGUF files
+  std::vector<std::string> models;  // GGUF files or Hugging Face folders
+  std::string quant;                // "" = q8_0 of a folder, a file as it is
   std::string exits;                // *.exits.safetensors of the first model
   int exit_layer = 0;               // 0 = all layers
   std::string policy;               // "" = greedy below full depth, else full
@@ -26,6 +27,13 @@ struct EngineOptions {
   std::string log_format = "text";    // or json
   std::string log_level = "warning";  // serve: info
 };
+
+/// The help text of options that name a model.
+inline constexpr const char* kModelHelp = "GGUF file, or a Hugging Face folder";
+
+void add_quant_option(CLI::App& command, std::string& quant);
+/// Of --quant; absent when it was not given. Errors: bad_request.
+Result<std::optional<model::Quant>> quant_of(const std::string& text);
 
 void add_engine_options(CLI::App& command, EngineOptions& options);
 

@@ -35,21 +35,32 @@ struct GenerateOptions {
   int streams = 16;
 };
 
-json::object to_json(const Prompt& prompt, const std::string& text, const Answer& answer) {
+/// What is the same for all answers of a run.
+struct RunFacts {
+  double load_ms = 0;  // until the first layers stood, files included
+  bool synthetic = false;
+};
+
+json::object to_json(const Prompt& prompt, const std::string& text, const Answer& answer,
+                     const RunFacts& facts) {
   const actors::Finish& finish = answer.finish;
   json::object histogram;
   for (const auto& [depth, tokens] : finish.usage.exit_histogram) histogram[std::to_string(depth)] = tokens;
-  return {{"id", prompt.id},
-          {"text", text},
-          {"prompt_ids", json::array(answer.accepted.prompt_ids.begin(), answer.accepted.prompt_ids.end())},
-          {"token_ids", json::array(finish.token_ids.begin(), finish.token_ids.end())},
-          {"finish_reason", actors::to_string(finish.reason)},
-          {"usage",
-           {{"prompt_tokens", finish.usage.prompt_tokens},
-            {"completion_tokens", finish.usage.completion_tokens},
-            {"mean_depth", finish.usage.mean_depth},
-            {"exit_histogram", std::move(histogram)}}},
-          {"timing", {{"ttft_ms", finish.ttft_ms}, {"tokens_per_s", finish.tokens_per_s}}}};
+  json::object out{
+      {"id", prompt.id},
+      {"text", text},
+      {"prompt_ids", json::array(answer.accepted.prompt_ids.begin(), answer.accepted.prompt_ids.end())},
+      {"token_ids", json::array(finish.token_ids.begin(), finish.token_ids.end())},
+      {"finish_reason", actors::to_string(finish.reason)},
+      {"usage",
+       {{"prompt_tokens", finish.usage.prompt_tokens},
+        {"completion_tokens", finish.usage.completion_tokens},
+        {"mean_depth", finish.usage.mean_depth},
+        {"exit_histogram", std::move(histogram)}}},
+      {"timing",
+       {{"ttft_ms", finish.ttft_ms}, {"tokens_per_s", finish.tokens_per_s}, {"load_ms", facts.load_ms}}}};
+  if (facts.synthetic) out["synthetic"] = true;
+  return out;
 }
 
 actors::GenerateRequest make_request(const GenerateOptions& options, const Prompt& prompt) {
@@ -87,8 +98,9 @@ int answer_one(Engine& engine, const GenerateOptions& options, const Prompt& pro
 /// failed.
 class Batch {
  public:
-  Batch(Engine& engine, const GenerateOptions& options, const std::vector<Prompt>& prompts)
-      : engine_(engine), options_(options), prompts_(prompts), lines_(prompts.size()) {
+  Batch(Engine& engine, const GenerateOptions& options, const std::vector<Prompt>& prompts,
+        const RunFacts& facts)
+      : engine_(engine), options_(options), prompts_(prompts), facts_(facts), lines_(prompts.size()) {
     if (prompts.size() > 1) progress_ = std::make_unique<ProgressBar>("prompts", prompts.size());
   }
 
@@ -110,7 +122,7 @@ class Batch {
       const std::lock_guard lock(mutex_);
       if (progress_) progress_->advance();
       if (!answer) failures_ += report_failure(prompts_[i], answer.error());
-      lines_[i] = answer ? json::serialize(to_json(prompts_[i], text, *answer)) + "\n" : "";
+      lines_[i] = answer ? json::serialize(to_json(prompts_[i], text, *answer, facts_)) + "\n" : "";
       print_what_is_due();
     }
   }
@@ -125,6 +137,7 @@ class Batch {
   Engine& engine_;
   const GenerateOptions& options_;
   const std::vector<Prompt>& prompts_;
+  const RunFacts facts_;
   std::atomic<std::size_t> next_ = 0;
   std::mutex mutex_;  // what follows
   std::unique_ptr<ProgressBar> progress_;
@@ -137,8 +150,9 @@ void print_memory(Engine& engine) {
   const Result<actors::Stats> stats = engine.server().stats(std::chrono::seconds(10));
   if (!stats) return;
   for (const actors::ModelStats& m : stats->models) {
-    std::fprintf(stderr, "[%s: layers 1-%d of %d resident, weights %zu bytes, KV %zu of %zu bytes]\n",
-                 m.name.c_str(), m.resident, m.layers, m.weight_bytes, m.kv_bytes_used, m.kv_bytes_total);
+    std::fprintf(stderr, "[%s%s: layers 1-%d of %d resident, weights %zu bytes, KV %zu of %zu bytes]\n",
+                 m.name.c_str(), m.synthetic ? " (synthetic)" : "", m.resident, m.layers, m.weight_bytes,
+                 m.kv_bytes_used, m.kv_bytes_total);
   }
 }
 
@@ -155,14 +169,18 @@ int run_generate(GenerateOptions options) {
   }
   start_logging(options.engine.log_format, options.engine.log_level);
   options.engine.models = {options.model};
+  const auto begun = std::chrono::steady_clock::now();
   Result<std::unique_ptr<Engine>> engine = Engine::start(options.engine);
   if (!engine) return failed(engine.error());
   if (auto ready = (*engine)->server().wait_ready(std::chrono::minutes(10)); !ready)
     return failed(ready.error());
+  const RunFacts facts{
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begun).count(),
+      !synthetic_models((*engine)->server()).empty()};
 
   int failures = 0;
   if (options.as_json) {
-    failures = Batch(**engine, options, prompts).run();
+    failures = Batch(**engine, options, prompts, facts).run();
   } else {
     for (const Prompt& prompt : prompts) failures += answer_one(**engine, options, prompt);
     print_memory(**engine);
@@ -177,7 +195,7 @@ int run_generate(GenerateOptions options) {
 void add_generate(CLI::App& program, Run& run) {
   auto options = std::make_shared<GenerateOptions>();
   CLI::App* command = program.add_subcommand("generate", "Answer one prompt or a file of prompts");
-  command->add_option("--model", options->model, "GGUF file")->required();
+  command->add_option("--model", options->model, kModelHelp)->required();
   auto* prompt = command->add_option("--prompt", options->prompt, "One user turn (or plain text with --raw)");
   auto* file = command->add_option("--prompts", options->prompts_file,
                                    "JSON lines with \"prompt\" and, if wanted, \"id\" and \"raw\"");

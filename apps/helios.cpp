@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
   add_generate(program, run);
   add_inspect(program, run);
   add_bench(program, run);
+  add_synth(program, run);
   add_calibrate(program, run);
   try {
     program.parse(argc, argv);

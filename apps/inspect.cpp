@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <boost/json.hpp>
 #include <cstdio>
+#include <map>
 #include <memory>
 
 #include "apps/commands.hpp"
@@ -50,6 +51,17 @@ std::vector<ExitReport> exits_of(const model::ModelFile& file) {
   return reports;
 }
 
+/// Bytes in the files by type, and what matrices are held as: "F16 as Q8_0".
+std::map<std::string, std::size_t> types_of(const model::ModelFile& file) {
+  std::map<std::string, std::size_t> types;
+  for (const model::StoredTensor& tensor : file.checkpoint().tensors()) {
+    std::string name(gpu::to_string(tensor.type));
+    if (tensor.held != tensor.type) name += fmt::format(" as {}", gpu::to_string(tensor.held));
+    types[name] += static_cast<std::size_t>(tensor.bytes);
+  }
+  return types;
+}
+
 json::object to_json(const model::ModelFile& file, const model::MemoryPlan& plan, std::uint64_t budget,
                      int depth, int tokens) {
   const model::ModelConfig& c = file.config();
@@ -64,35 +76,39 @@ json::object to_json(const model::ModelFile& file, const model::MemoryPlan& plan
     if (exit.threshold) entry["threshold"] = *exit.threshold;
     exits.push_back(std::move(entry));
   }
-  return {{"path", file.path()},
-          {"architecture", c.architecture},
-          {"name", c.name},
-          {"layers", c.layers},
-          {"hidden", c.hidden},
-          {"feed_forward", c.feed_forward},
-          {"heads", c.heads},
-          {"kv_heads", c.kv_heads},
-          {"head_dim", c.head_dim},
-          {"vocab", c.vocab},
-          {"context", c.context},
-          {"tied_head", c.tied_head},
-          {"bytes_per_layer", std::move(layers)},
-          {"global_bytes", plan.global_bytes},
-          {"head_bytes", plan.head_bytes},
-          {"workspace_bytes", plan.workspace_bytes},
-          {"kv_bytes_per_token_layer", plan.kv_bytes_per_token_layer},
-          {"kv_bytes_per_token", plan.kv_bytes_per_token_layer * static_cast<std::size_t>(depth)},
-          {"row_bytes_per_token", plan.row_bytes_per_token},
-          {"exits", std::move(exits)},
-          {"plan",
-           {{"budget_bytes", budget},
-            {"depth", depth},
-            {"weight_bytes", plan.weight_bytes(depth)},
-            {"token_bytes", plan.token_bytes(depth)},
-            {"tokens_max", plan.max_tokens(budget, depth)},
-            {"sequence_tokens", tokens},
-            {"sequences_max", plan.max_sequences(budget, tokens, depth)},
-            {"depth_max", plan.max_depth(budget, tokens)}}}};
+  json::object out{{"path", file.path()},
+                   {"architecture", c.architecture},
+                   {"name", c.name},
+                   {"layers", c.layers},
+                   {"hidden", c.hidden},
+                   {"feed_forward", c.feed_forward},
+                   {"heads", c.heads},
+                   {"kv_heads", c.kv_heads},
+                   {"head_dim", c.head_dim},
+                   {"vocab", c.vocab},
+                   {"context", c.context},
+                   {"tied_head", c.tied_head},
+                   {"quant", model::to_string(file.quant())},
+                   {"types", json::value_from(types_of(file))},
+                   {"bytes_per_layer", std::move(layers)},
+                   {"global_bytes", plan.global_bytes},
+                   {"head_bytes", plan.head_bytes},
+                   {"workspace_bytes", plan.workspace_bytes},
+                   {"kv_bytes_per_token_layer", plan.kv_bytes_per_token_layer},
+                   {"kv_bytes_per_token", plan.kv_bytes_per_token_layer * static_cast<std::size_t>(depth)},
+                   {"row_bytes_per_token", plan.row_bytes_per_token},
+                   {"exits", std::move(exits)},
+                   {"plan",
+                    {{"budget_bytes", budget},
+                     {"depth", depth},
+                     {"weight_bytes", plan.weight_bytes(depth)},
+                     {"token_bytes", plan.token_bytes(depth)},
+                     {"tokens_max", plan.max_tokens(budget, depth)},
+                     {"sequence_tokens", tokens},
+                     {"sequences_max", plan.max_sequences(budget, tokens, depth)},
+                     {"depth_max", plan.max_depth(budget, tokens)}}}};
+  if (file.synthetic()) out["synthetic"] = *file.synthetic();
+  return out;
 }
 
 void print_text(const model::ModelFile& file, const model::MemoryPlan& plan, std::uint64_t budget,
@@ -104,6 +120,19 @@ void print_text(const model::ModelFile& file, const model::MemoryPlan& plan, std
       file.path().c_str(), c.architecture.c_str(), c.name.empty() ? "" : ", ", c.name.c_str(), c.layers,
       static_cast<long long>(c.hidden), static_cast<long long>(c.feed_forward), c.heads, c.kv_heads,
       c.head_dim, static_cast<long long>(c.vocab), c.context, c.tied_head ? ", tied head" : "");
+  if (file.synthetic()) {
+    std::printf("  synthetic: random weights (seed %llu), for size and speed only\n",
+                static_cast<unsigned long long>(*file.synthetic()));
+  }
+  std::printf("  weights:");
+  for (const auto& [type, bytes] : types_of(file))
+    std::printf(" %s %s;", type.c_str(), format_size(bytes).c_str());
+  std::printf(" quant %s\n", std::string(model::to_string(file.quant())).c_str());
+  if (const model::Sampling* s = file.suggested_sampling()) {
+    std::printf(
+        "  its makers sample with: temperature %g, top-k %d, top-p %g, min-p %g, repetition penalty %g\n",
+        s->temperature, s->top_k, s->top_p, s->min_p, s->repetition_penalty);
+  }
   if (file.chat_template() == nullptr) {
     std::printf("  chat template: none (%s)\n",
                 file.chat_template_error().empty() ? "not in the file" : file.chat_template_error().c_str());
@@ -137,8 +166,10 @@ int run_inspect(const InspectOptions& options) {
     std::fprintf(stderr, "helios inspect: %s\n", error.message.c_str());
     return 1;
   };
+  const Result<std::optional<model::Quant>> quant = quant_of(options.engine.quant);
+  if (!quant) return failed(quant.error());
   Result<std::shared_ptr<const model::ModelFile>> file =
-      model::ModelFile::open(options.path, options.engine.exits);
+      model::ModelFile::open(options.path, options.engine.exits, *quant);
   if (!file) return failed(file.error());
   const int layers = (*file)->config().layers;
   if (options.engine.exit_layer > layers) {
@@ -170,7 +201,8 @@ void add_inspect(CLI::App& program, Run& run) {
   auto options = std::make_shared<InspectOptions>();
   CLI::App* command =
       program.add_subcommand("inspect", "Print a model's shape, bytes, exits and memory plan");
-  command->add_option("file", options->path, "GGUF file")->required();
+  command->add_option("file", options->path, kModelHelp)->required();
+  add_quant_option(*command, options->engine.quant);
   command->add_option("--exits", options->engine.exits, "Exit heads (*.exits.safetensors)");
   command->add_option("--exit-layer", options->engine.exit_layer, "Depth of the plan (default: all layers)")
       ->check(CLI::PositiveNumber);

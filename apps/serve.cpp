@@ -54,6 +54,7 @@ int run_serve(ServeOptions options) {
     metrics = std::move(*listening);
     ready_line += fmt::format(" metrics=127.0.0.1:{}", metrics->port());
   }
+  for (const std::string& name : synthetic_models(engine.server())) ready_line += " synthetic=" + name;
   std::printf("%s\n", ready_line.c_str());
   std::fflush(stdout);
 
@@ -83,7 +84,9 @@ void add_serve(CLI::App& program, Run& run) {
   options->line.port = 7070;
   CLI::App* command =
       program.add_subcommand("serve", "Serve models over the line protocol (docs/PROTOCOL.md)");
-  command->add_option("--model", options->engine.models, "GGUF file (repeatable; the first is the default)")
+  command
+      ->add_option("--model", options->engine.models,
+                   fmt::format("{} (repeatable; the first is the default)", kModelHelp))
       ->required();
   command->add_option("--host", options->line.host, "Address to listen on; other than loopback needs --key");
   command->add_option("--port", options->line.port, "Line protocol port (0: any free one)");

@@ -9,6 +9,10 @@ find_path(HELIOS_CONCURRENTQUEUE_INCLUDE concurrentqueue/concurrentqueue.h REQUI
 add_library(helios_concurrentqueue INTERFACE)
 target_include_directories(helios_concurrentqueue SYSTEM INTERFACE "${HELIOS_CONCURRENTQUEUE_INCLUDE}")
 
+# By its plain name when linked, so that the installed package names no folder of this machine.
+find_path(HELIOS_UTF8PROC_INCLUDE utf8proc.h REQUIRED)
+find_library(HELIOS_UTF8PROC utf8proc REQUIRED)
+
 # Asio and Beast are compiled once, here; only .cpp files that do I/O include them.
 file(WRITE "${CMAKE_BINARY_DIR}/generated/asio_impl.cpp.in" "#include <boost/asio/impl/src.hpp>\n")
 configure_file("${CMAKE_BINARY_DIR}/generated/asio_impl.cpp.in" "${CMAKE_BINARY_DIR}/generated/asio_impl.cpp" COPYONLY)

@@ -22,7 +22,7 @@ struct LoadPiece {
   std::int64_t rows = 0, cols = 0;
   std::byte* destination = nullptr;  // Device::packed_bytes(held type, rows, cols); raw: rows * cols floats
   bool raw = false;                  // a vector (norm weights, biases): widened to f32, row-major
-  std::optional<DataType> quantise_to;  // q8_0 or q4_1, from f32, f16 or bf16: the type held on the device
+  std::optional<DataType> quantise_to;  // q8_0, q4_1 or q4_k, from f32, f16 or bf16: the type held on the device
   std::shared_ptr<FileReader> file;     // null: the request's
 
   DataType held() const noexcept { return quantise_to.value_or(type); }

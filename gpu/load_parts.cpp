@@ -43,7 +43,7 @@ Result<void> validate(const LoadRequest& request) {
     }
     if (piece.quantise_to &&
         (piece.raw || is_quantised(piece.type) || !can_quantise_to(*piece.quantise_to))) {
-      return fail(Errc::bad_request, "matrices are quantised from F32, F16 or BF16 to Q8_0 or Q4_1");
+      return fail(Errc::bad_request, "matrices are quantised from F32, F16 or BF16 to Q8_0, Q4_1 or Q4_K");
     }
     if (piece.raw && is_quantised(piece.type)) {
       return fail(Errc::bad_request,

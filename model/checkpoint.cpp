@@ -6,6 +6,27 @@
 
 namespace helios::model {
 
+namespace {
+
+constexpr std::pair<Quant, std::string_view> kQuants[] = {
+    {Quant::none, "none"}, {Quant::q8_0, "q8_0"}, {Quant::q4_1, "q4_1"}, {Quant::q4_k, "q4_k"}};
+
+}  // namespace
+
+std::string_view to_string(Quant quant) noexcept {
+  for (const auto& [value, name] : kQuants) {
+    if (value == quant) return name;
+  }
+  return "?";
+}
+
+Result<Quant> parse_quant(std::string_view text) {
+  for (const auto& [value, name] : kQuants) {
+    if (name == text) return value;
+  }
+  return fail(Errc::bad_request, fmt::format("quant '{}' is not known: none, q8_0, q4_1 and q4_k are", text));
+}
+
 Result<std::uint32_t> Checkpoint::add_file(const std::string& path) {
   Result<std::shared_ptr<gpu::FileReader>> reader = gpu::FileReader::open(path);
   if (!reader) return reader.error();
@@ -29,7 +50,10 @@ void Checkpoint::quantise(Quant to) {
     if (to == Quant::none || tensor.rows() == 1 || gpu::is_quantised(tensor.type)) continue;
     if (tensor.cols() % gpu::block_elements(gpu::DataType::q8_0) != 0) continue;
     if (tensor.name == "position_embd.weight") continue;  // added to rows as it is, not multiplied
-    tensor.held = to == Quant::q4_1 && !table ? gpu::DataType::q4_1 : gpu::DataType::q8_0;
+    const bool super_blocks = tensor.cols() % gpu::block_elements(gpu::DataType::q4_k) == 0;
+    tensor.held = to == Quant::q8_0 || table          ? gpu::DataType::q8_0
+                  : to == Quant::q4_k && super_blocks ? gpu::DataType::q4_k
+                                                      : gpu::DataType::q4_1;
   }
 }
 

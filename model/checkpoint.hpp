@@ -31,7 +31,10 @@ struct StoredTensor {
 };
 
 /// What a model's matrices are held as: `none` keeps the file's types.
-enum class Quant : std::uint8_t { none, q8_0, q4_1 };
+enum class Quant : std::uint8_t { none, q8_0, q4_1, q4_k };
+std::string_view to_string(Quant quant) noexcept;
+/// "none", "q8_0", "q4_1", "q4_k". Errors: bad_request.
+Result<Quant> parse_quant(std::string_view text);
 
 /// Filled by a format's loader, immutable after; then any thread may use it.
 class Checkpoint {
@@ -43,15 +46,14 @@ class Checkpoint {
   Result<std::uint32_t> add_file(const std::string& path);
   /// Errors: bad_file (a name that is there already).
   Result<void> add(StoredTensor tensor);
-  /// Sets what float matrices are held as: q8_0; or q4_1 with embedding and head in q8_0. A matrix whose
+  /// Sets what float matrices are held as: q8_0; or q4_1 or q4_k with embedding and head in q8_0 (q4_k:
+  /// q4_1 where columns are not whole blocks of 256). A matrix whose
   /// columns are not whole blocks stays as it is, and so do quantised ones, vectors and position tables.
   void quantise(Quant to);
 
   /// How the format calls a tensor, for messages; GGUF's name when it is not set.
   void name_by(std::function<std::string(std::string_view)> naming) { naming_ = std::move(naming); }
-  std::string shown_name(std::string_view name) const {
-    return naming_ ? naming_(name) : std::string(name);
-  }
+  std::string shown_name(std::string_view name) const { return naming_ ? naming_(name) : std::string(name); }
 
   const std::string& path() const noexcept { return path_; }
   std::span<const StoredTensor> tensors() const noexcept { return tensors_; }

@@ -636,4 +636,11 @@ Result<void> GgufFile::read(const GgufTensor& tensor, std::span<std::byte> out) 
   return {};
 }
 
+std::uint32_t gguf_number(gpu::DataType type) noexcept {
+  for (const ElementType& known : kElementTypes) {
+    if (known.type == type) return known.number;
+  }
+  return ~std::uint32_t{0};  // no such row: the reader refuses it
+}
+
 }  // namespace helios::model

@@ -31,6 +31,9 @@ struct GgufTensor {
   std::int64_t rows() const noexcept { return dims[1] * dims[2] * dims[3]; }
 };
 
+/// GGUF's number of an element type.
+std::uint32_t gguf_number(gpu::DataType type) noexcept;
+
 /// A metadata value. Integers and booleans of any width are held as int64, floats as double.
 struct GgufValue {
   using Integers = std::vector<std::int64_t>;

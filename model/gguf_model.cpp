@@ -238,6 +238,11 @@ Result<OpenedModel> open_gguf_model(const std::string& path) {
   Result<std::shared_ptr<const Tokenizer>> tokenizer = Tokenizer::from_gguf(*first);
   if (!tokenizer) return tokenizer.error();
   model.tokenizer = std::move(*tokenizer);
+  if (first->has(kSyntheticSeedKey)) {
+    const Result<std::uint32_t> seed = first->u32(kSyntheticSeedKey);
+    if (!seed) return seed.error();
+    model.synthetic = *seed;
+  }
   if (first->has("tokenizer.chat_template")) {
     Result<std::string> source = first->str("tokenizer.chat_template");
     if (!source) return source.error();

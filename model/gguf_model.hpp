@@ -6,6 +6,9 @@
 
 namespace helios::model {
 
+/// Marks a file whose weights are random (`helios synth`): the seed, u32.
+inline constexpr const char* kSyntheticSeedKey = "helios.synthetic.seed";
+
 /// Reads headers only. A name ending in -00001-of-0000N.gguf opens its whole set, whichever part is named.
 /// Errors: those of GgufFile and Tokenizer; unsupported (an architecture, experts, a RoPE scaling we do not
 /// have: by name), bad_file (a key is missing or out of range, a part of a set is missing or of another set).

@@ -8,9 +8,9 @@
 
 #include "model/hf_config.hpp"
 #include "model/hf_tensor_names.hpp"
+#include "model/hf_tokenizer_files.hpp"
 #include "model/safetensors.hpp"
 #include "model/shard_index.hpp"
-#include "model/tokenizer_beside.hpp"
 
 namespace helios::model {
 
@@ -209,10 +209,10 @@ Result<OpenedModel> open_hf_model(const std::string& folder) {
                                             "AutoTokenizer.from_pretrained(...).save_pretrained(...)",
                                             folder));
   }
-  const Result<TokenizerBeside> beside = read_tokenizer_beside(folder, *config);
-  if (!beside) return beside.error();
+  const Result<HuggingFaceIds> ids = read_hf_ids(folder, *config);
+  if (!ids) return ids.error();
   Result<std::shared_ptr<const Tokenizer>> tokenizer =
-      Tokenizer::from_tokenizer_json(folder + "/tokenizer.json", *beside);
+      Tokenizer::from_tokenizer_json(folder + "/tokenizer.json", *ids);
   if (!tokenizer) return tokenizer.error();
   model.tokenizer = std::move(*tokenizer);
   Result<std::optional<std::string>> chat_template = read_chat_template(folder);

@@ -56,22 +56,6 @@ constexpr LayerTensorRow kRows[] = {
 constexpr const char* kForeign[] = {"ffn_gate_exps.weight", "attn_q_norm.weight", "attn_qkv.weight",
                                     "post_attention_norm.weight"};
 
-std::int64_t extent(Side side, const ModelConfig& c) {
-  switch (side) {
-    case Side::one:
-      return 1;
-    case Side::hidden:
-      return c.hidden;
-    case Side::query:
-      return c.q_width();
-    case Side::key_value:
-      return c.kv_width();
-    case Side::feed_forward:
-      return c.feed_forward;
-  }
-  return 0;
-}
-
 Result<const StoredTensor*> find_shaped(const Checkpoint& checkpoint, const std::string& name,
                                         std::int64_t rows, std::int64_t cols) {
   const Result<const StoredTensor*> tensor = checkpoint.require(name);
@@ -95,6 +79,22 @@ Error foreign(const Checkpoint& checkpoint, const ModelConfig& config, const std
 }
 
 }  // namespace
+
+std::int64_t extent(Side side, const ModelConfig& c) noexcept {
+  switch (side) {
+    case Side::one:
+      return 1;
+    case Side::hidden:
+      return c.hidden;
+    case Side::query:
+      return c.q_width();
+    case Side::key_value:
+      return c.kv_width();
+    case Side::feed_forward:
+      return c.feed_forward;
+  }
+  return 0;
+}
 
 std::span<const LayerTensorRow> layer_tensor_table() noexcept {
   return kRows;

@@ -30,6 +30,8 @@ struct GlobalTensors {
 /// Side of a tensor, by the configuration.
 enum class Side : std::uint8_t { one, hidden, query, key_value, feed_forward };
 
+std::int64_t extent(Side side, const ModelConfig& config) noexcept;
+
 struct LayerTensorRow {
   const char* name;  // within "blk.{i}."
   const StoredTensor* LayerTensors::* member;

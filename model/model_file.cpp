@@ -8,11 +8,13 @@
 namespace helios::model {
 
 Result<std::shared_ptr<const ModelFile>> ModelFile::open(const std::string& path,
-                                                         const std::string& exits_path, Quant quant) {
+                                                         const std::string& exits_path,
+                                                         std::optional<Quant> quant) {
   std::shared_ptr<ModelFile> file(new ModelFile());
   Result<OpenedModel> opened = is_hf_folder(path) ? open_hf_model(path) : open_gguf_model(path);
   if (!opened) return opened.error();
-  opened->checkpoint->quantise(quant);
+  file->quant_ = quant.value_or(is_hf_folder(path) ? Quant::q8_0 : Quant::none);
+  opened->checkpoint->quantise(file->quant_);
   file->checkpoint_ = std::move(opened->checkpoint);
   file->config_ = std::move(opened->config);
   file->tokenizer_ = std::move(opened->tokenizer);

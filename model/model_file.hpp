@@ -22,12 +22,13 @@ namespace helios::model {
 class ModelFile {
  public:
   /// `path`: a GGUF file (a part of a split one opens its set), or a Hugging Face folder. `exits_path` "" =
-  /// none. `quant`: what float matrices are held as. Errors: those of open_gguf_model and open_hf_model,
+  /// none. `quant`: what float matrices are held as; absent: q8_0 of a folder, the file's own types of a GGUF
+  /// file. Errors: those of open_gguf_model and open_hf_model,
   /// find_layer and ExitsFile. A chat template that cannot be parsed is no error: chat_template() is null and
   /// chat_template_error() says why.
   static Result<std::shared_ptr<const ModelFile>> open(const std::string& path,
                                                        const std::string& exits_path = "",
-                                                       Quant quant = Quant::none);
+                                                       std::optional<Quant> quant = {});
 
   const std::string& path() const noexcept { return checkpoint_->path(); }
   const ModelConfig& config() const noexcept { return config_; }
@@ -43,6 +44,7 @@ class ModelFile {
   /// The seed of a file that `helios synth` made: its weights are random, so only its size and speed mean
   /// anything.
   std::optional<std::uint64_t> synthetic() const noexcept { return synthetic_; }
+  Quant quant() const noexcept { return quant_; }
   /// Null without an exits file.
   const ExitsFile* exits() const noexcept { return exits_.get(); }
   /// Layers of the exits file's heads, rising; empty without one.
@@ -66,6 +68,7 @@ class ModelFile {
   std::string chat_template_error_;
   std::optional<Sampling> suggested_;
   std::optional<std::uint64_t> synthetic_;
+  Quant quant_ = Quant::none;
   std::shared_ptr<const ExitsFile> exits_;
   std::vector<LayerTensors> layers_;
   GlobalTensors globals_;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "model/unicode_tables.hpp"
+#include "model/vocabulary.hpp"
 
 namespace helios::model {
 namespace {
@@ -74,6 +75,7 @@ std::size_t space_piece(std::string_view text, bool line_breaks) noexcept {
 // Length of the first piece of a non-empty text.
 std::size_t first_piece(std::string_view text, const PreTokenizer& rules) noexcept {
   if (rules.whole) return text.size();
+  if (rules.marks_only) return std::min(text.find(kSpaceMark, 1), text.size());
   if (const std::size_t length = contraction(text, rules.any_case)) return length;
   const CodePoint first = decode_code_point(text);
   const Kind first_kind = kind_of(first);
@@ -102,7 +104,7 @@ std::size_t first_piece(std::string_view text, const PreTokenizer& rules) noexce
 constexpr std::array<NamedPreTokenizer, 6> kNamed{{
     {"gpt-2", PreTokenizer::gpt2},
     {"smollm", PreTokenizer::smollm},
-    {"qwen2", PreTokenizer::qwen2},
+    {"qwen2", PreTokenizer::qwen2, false, false, true},
     {"llama-bpe", PreTokenizer::llama3, true, true},
     {"llama3", PreTokenizer::llama3, true, true},
     {"llama-v3", PreTokenizer::llama3, true, true},

@@ -16,14 +16,17 @@ struct PreTokenizer {
   enum class Numbers : std::uint8_t { stay, each, runs };
 
   Numbers numbers_first =
-      Numbers::stay;      // cut out before all else: every \p{N} on its own, or whole runs of them
-  bool whole = false;     // what is between them is one piece: nothing below applies
-  bool any_case = false;  // contractions ('s 't 're 've 'm 'll 'd) in capitals too
-  bool any_lead = false;  // letters may take any [^\r\n\p{L}\p{N}] in front, not only a space
+      Numbers::stay;        // cut out before all else: every \p{N} on its own, or whole runs of them
+  bool whole = false;       // what is between them is one piece: nothing below applies
+  bool marks_only = false;  // every U+2581 begins a piece, and nothing else does: nothing below applies
+  bool any_case = false;    // contractions ('s 't 're 've 'm 'll 'd) in capitals too
+  bool any_lead = false;    // letters may take any [^\r\n\p{L}\p{N}] in front, not only a space
   std::uint8_t numbers_max =
       0;  // most \p{N} in a piece, which then takes no space in front; 0: any number, and ` ?`
   bool line_breaks = false;  // symbols take the [\r\n]* behind them, and \s*[\r\n]+ is a piece
 
+  /// The whole text is one piece.
+  static const PreTokenizer text;
   /// 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
   static const PreTokenizer gpt2;
   /// First every \p{N} on its own, then gpt2 within what is between them.
@@ -37,6 +40,7 @@ struct PreTokenizer {
   bool operator==(const PreTokenizer&) const = default;
 };
 
+inline constexpr PreTokenizer PreTokenizer::text{.whole = true};
 inline constexpr PreTokenizer PreTokenizer::gpt2{};
 inline constexpr PreTokenizer PreTokenizer::smollm{.numbers_first = Numbers::each};
 inline constexpr PreTokenizer PreTokenizer::llama3{
@@ -50,6 +54,7 @@ struct NamedPreTokenizer {
   PreTokenizer rules;
   bool whole_tokens = false;  // a piece that is a token becomes it, whatever the merges say
   bool add_bos = false;       // where tokenizer.ggml.add_bos_token is silent
+  bool nfc = false;           // the family's own tokenizer composes text (NFC) before it cuts it
 };
 
 /// By the name in tokenizer.ggml.pre. Errors: unsupported, naming it and those that are known.

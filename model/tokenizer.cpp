@@ -2,236 +2,261 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
+#include <cmath>
+#include <deque>
 #include <functional>
-#include <queue>
 #include <utility>
+
+#include "model/unicode_tables.hpp"
 
 namespace helios::model {
 namespace {
 
-// Longer pieces (a line of one letter, a wall of emoji) go through a heap: n log n instead of n².
-constexpr std::size_t kShortPiece = 24;
-
 // Words repeat: in a text of this many bytes or more, pieces met before are looked up in a small table.
 constexpr std::size_t kLongText = 2048;
 constexpr std::size_t kKnownPieces = 2048;
+constexpr std::size_t kKnownPieceBytes = 24;
+
+// All cuts of all tokens in two, in bytes to compare: real vocabularies need less than a hundredth.
+constexpr std::uint64_t kMaxScoredWork = std::uint64_t{1} << 31;
 
 // Control tokens that end an answer in the models we know, whatever the file calls its EOS.
 constexpr std::array<std::string_view, 7> kEndNames = {
     "<|im_end|>", "<|eot_id|>", "<|endoftext|>", "<|end_of_text|>", "<|end|>", "<|eom_id|>", "</s>"};
 
-std::uint64_t pair_of(std::int32_t left, std::int32_t right) {
-  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32 |
-         static_cast<std::uint32_t>(right);
+Error damaged(const std::string& what) {
+  return fail(Errc::bad_file, "tokenizer: " + what + ": the file is damaged");
 }
 
-std::size_t slot_of(std::uint64_t pair) {
-  return static_cast<std::size_t>((pair * 0x9E3779B97F4A7C15) >> 20);
+bool is_one_code_point(std::string_view text) {
+  return !text.empty() && decode_code_point(text).length == text.size();
 }
 
-Result<std::optional<std::int32_t>> optional_id(const GgufFile& file, std::string_view key) {
-  if (!file.has(key)) return std::optional<std::int32_t>();
-  auto id = file.u32(key);
-  if (!id) return id.error();
-  // Some converters write -1 for "none".
-  if (*id > static_cast<std::uint32_t>(Vocabulary::kMaxTokens)) {
-    return fail(Errc::bad_file, std::string(key) + " is " + std::to_string(*id) + ", which is no token");
+// Bytes of white space at the end of `text`.
+std::size_t trailing_space(std::string_view text) {
+  std::size_t end = text.size();
+  while (end > 0) {
+    std::size_t begin = end - 1;
+    while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
+    const CodePoint point = decode_code_point(text.substr(begin, end - begin));
+    if (!point.valid || point.length != end - begin || !is_space(point.value)) break;
+    end = begin;
   }
-  return std::optional(static_cast<std::int32_t>(*id));
+  return text.size() - end;
+}
+
+// … at its beginning.
+std::size_t leading_space(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const CodePoint point = decode_code_point(text.substr(at));
+    if (!point.valid || !is_space(point.value)) break;
+    at += point.length;
+  }
+  return at;
 }
 
 }  // namespace
 
 // Buffers that one encode() reuses for all its pieces.
 struct Tokenizer::Scratch {
-  struct Node {  // a symbol of a long piece, linked to its living neighbours
-    std::int32_t id;
-    std::int32_t previous;
-    std::int32_t next;
-  };
-  struct Candidate {
-    std::int32_t rank;
-    std::int32_t left;   // node
-    std::int32_t right;  // node
-    std::uint64_t pair;  // stale when the nodes no longer hold these ids
-    bool operator>(const Candidate& other) const {
-      return rank != other.rank ? rank > other.rank : left > other.left;
-    }
-  };
   struct Known {  // a piece met before in this text, and where its ids are in the output
     std::string_view piece;
     std::size_t begin = 0;
     std::size_t count = 0;
   };
-  std::vector<Known> known;  // by hash, the last one wins; empty for a short text, which repeats little
+  std::vector<Known> known;       // by hash, the last one wins; empty for a short text, which repeats little
+  std::deque<std::string> texts;  // rewritten parts of the input, which pieces are views of
   std::string spelling;
   std::vector<std::int32_t> symbols;
-  std::vector<Node> nodes;
-  std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> candidates;
+  MergeTable::Scratch merging;
 };
 
-Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_gguf(const GgufFile& file) {
-  auto model = file.str("tokenizer.ggml.model");
-  if (!model) return model.error();
-  if (*model != "gpt2") {
-    return fail(Errc::unsupported,
-                "tokenizer.ggml.model is '" + model->substr(0, 80) +
-                    "': only byte-level BPE (gpt2) is known; use a model with such a tokenizer");
-  }
-  TokenizerParts parts;
-  auto pre = file.str("tokenizer.ggml.pre");
-  if (!pre) return pre.error();
-  auto pretokenizer = pretokenizer_by_name(*pre);
-  if (!pretokenizer) return pretokenizer.error();
-  parts.pretokenizer = pretokenizer->rules;
-  parts.whole_tokens = pretokenizer->whole_tokens;
-  auto tokens = file.strings("tokenizer.ggml.tokens");
-  if (!tokens) return tokens.error();
-  parts.tokens = *tokens;
-  if (file.has("tokenizer.ggml.token_type")) {
-    auto types = file.integers("tokenizer.ggml.token_type");
-    if (!types) return types.error();
-    parts.token_types = *types;
-  }
-  auto merges = file.strings("tokenizer.ggml.merges");
-  if (!merges) return merges.error();
-  parts.merges = *merges;
-  const std::pair<std::string_view, std::optional<std::int32_t>*> ids[] = {
-      {"tokenizer.ggml.bos_token_id", &parts.bos},
-      {"tokenizer.ggml.eos_token_id", &parts.eos},
-      {"tokenizer.ggml.eot_token_id", &parts.eot},
-  };
-  for (const auto& [key, out] : ids) {
-    auto id = optional_id(file, key);
-    if (!id) return id.error();
-    *out = *id;
-  }
-  auto add_bos = file.boolean_or("tokenizer.ggml.add_bos_token", pretokenizer->add_bos);
-  if (!add_bos) return add_bos.error();
-  parts.add_bos = *add_bos;
-  auto add_prefix = file.boolean_or("tokenizer.ggml.add_space_prefix", false);
-  if (!add_prefix) return add_prefix.error();
-  if (*add_prefix) {
-    return fail(Errc::unsupported,
-                "tokenizer.ggml.add_space_prefix is set, which byte-level BPE here does not do: its "
-                "ids would be wrong, so the model is refused");
-  }
-  return create(parts);
-}
-
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::create(const TokenizerParts& parts) {
-  auto vocabulary = Vocabulary::create(parts.tokens, parts.token_types);
+  auto vocabulary =
+      Vocabulary::create(parts.tokens, parts.token_types,
+                         parts.model == TokenModel::byte_bpe ? Spelling::byte_level : Spelling::marked);
   if (!vocabulary) return vocabulary.error();
   std::shared_ptr<Tokenizer> made(new Tokenizer());
   made->vocabulary_ = std::move(*vocabulary);
+  made->model_ = parts.model;
+  made->normalizer_ = parts.normalizer;
+  made->spaces_ = parts.spaces;
   made->pretokenizer_ = parts.pretokenizer;
   made->whole_tokens_ = parts.whole_tokens;
+  made->byte_fallback_ = parts.byte_fallback;
+  made->fuse_unknown_ = parts.fuse_unknown;
+  made->strip_first_space_ = parts.strip_first_space;
   made->add_bos_ = parts.add_bos;
-  for (const auto& id : {parts.bos, parts.eos, parts.eot}) {
-    if (id && !made->vocabulary_.contains(*id)) {
-      return fail(Errc::bad_file, "tokenizer: the special token id " + std::to_string(*id) +
-                                      " is outside the vocabulary: the file is damaged");
-    }
+  const bool scored = parts.model == TokenModel::scored_bpe || parts.model == TokenModel::unigram;
+  if (scored && parts.scores.size() != parts.tokens.size()) {
+    return damaged(std::to_string(parts.tokens.size()) + " tokens, but " +
+                   std::to_string(parts.scores.size()) + " scores");
   }
-  made->bos_ = parts.bos;
-  made->eos_ = parts.eos;
-  if (auto added = made->add_merges(parts.merges); !added) return added.error();
-  made->trie_.push_back({});
-  for (std::int32_t id = 0; id < made->vocab_size(); ++id) {
-    const TokenType type = made->vocabulary_.type(id);
-    if (type == TokenType::control || type == TokenType::user_defined) {
-      made->add_literal(made->vocabulary_.spelling(id), id);
-    }
+  Result<void> filled;
+  switch (parts.model) {
+    case TokenModel::byte_bpe:
+    case TokenModel::text_bpe:
+      filled = made->add_merges(parts.merges);
+      break;
+    case TokenModel::scored_bpe:
+      filled = made->add_scored_merges(parts.scores);
+      break;
+    case TokenModel::unigram:
+      filled = made->add_unigram(parts.scores);
+      break;
   }
-  if (parts.eos) made->end_ids_.push_back(*parts.eos);
-  if (parts.eot) made->end_ids_.push_back(*parts.eot);
-  for (const std::int32_t id : parts.end_ids) {
-    if (made->vocabulary_.contains(id)) made->end_ids_.push_back(id);
-  }
-  for (const std::string_view name : kEndNames) {
-    const auto id = made->vocabulary_.find(name);
-    if (id && made->is_special(*id)) made->end_ids_.push_back(*id);
-  }
-  std::sort(made->end_ids_.begin(), made->end_ids_.end());
-  made->end_ids_.erase(std::unique(made->end_ids_.begin(), made->end_ids_.end()), made->end_ids_.end());
+  if (!filled) return filled.error();
+  made->add_literals(parts.literal_rules);
+  if (auto set = made->set_ids(parts); !set) return set.error();
   return std::shared_ptr<const Tokenizer>(std::move(made));
 }
 
-Result<void> Tokenizer::add_merges(std::span<const std::string> merges) {
+Result<void> Tokenizer::set_ids(const TokenizerParts& parts) {
+  for (const auto& id : {parts.unknown, parts.bos, parts.eos, parts.eot}) {
+    if (id && !vocabulary_.contains(*id))
+      return damaged("the special token id " + std::to_string(*id) + " is outside the vocabulary");
+  }
+  unknown_ = parts.unknown;
+  bos_ = parts.bos;
+  eos_ = parts.eos;
+  end_ids_.assign(parts.more_ends.begin(), parts.more_ends.end());
+  for (const std::int32_t id : end_ids_) {
+    if (!vocabulary_.contains(id))
+      return damaged("the end token id " + std::to_string(id) + " is outside the vocabulary");
+  }
+  if (parts.eos) end_ids_.push_back(*parts.eos);
+  if (parts.eot) end_ids_.push_back(*parts.eot);
+  for (const std::string_view name : kEndNames) {
+    const auto id = vocabulary_.find(name);
+    if (id && is_special(*id)) end_ids_.push_back(*id);
+  }
+  std::sort(end_ids_.begin(), end_ids_.end());
+  end_ids_.erase(std::unique(end_ids_.begin(), end_ids_.end()), end_ids_.end());
+  return {};
+}
+
+Result<void> Tokenizer::add_merges(std::span<const MergeText> merges) {
   if (merges.size() > Vocabulary::kMaxTokens)
     return fail(Errc::bad_file, "tokenizer: there are too many merges");
-  merges_.resize(std::bit_ceil(merges.size() * 2 + 1));
-  const std::size_t mask = merges_.size() - 1;
+  merges_.reset(merges.size());
   std::string joined;
   for (std::size_t rank = 0; rank < merges.size(); ++rank) {
-    const std::string_view merge = merges[rank];
-    const std::size_t gap = merge.find(' ');  // no token has a raw space: byte-level BPE spells it U+0120
-    const auto bad = [&](const char* why) {
-      return fail(Errc::bad_file,
-                  "tokenizer: merge " + std::to_string(rank) + " " + why + ": the file is damaged");
-    };
-    if (gap == std::string_view::npos) return bad("is not two tokens");
-    const auto left = vocabulary_.find(merge.substr(0, gap));
-    const auto right = vocabulary_.find(merge.substr(gap + 1));
-    joined.assign(merge.substr(0, gap)).append(merge.substr(gap + 1));
+    const MergeText& merge = merges[rank];
+    const auto left = vocabulary_.find(merge.left);
+    const auto right = vocabulary_.find(merge.right);
+    joined.assign(merge.left).append(merge.right);
     const auto result = vocabulary_.find(joined);
-    if (!left || !right || !result) return bad("names no token of the vocabulary");
-    const std::uint64_t pair = pair_of(*left, *right);
-    std::size_t slot = slot_of(pair) & mask;
-    while (merges_[slot].pair != kNoPair && merges_[slot].pair != pair) slot = (slot + 1) & mask;
-    if (merges_[slot].pair == pair) return bad("appears twice");
-    merges_[slot] = {pair, static_cast<std::int32_t>(rank), *result};
+    if (!left || !right || !result)
+      return damaged("merge " + std::to_string(rank) + " names no token of the vocabulary");
+    if (!merges_.add(*left, *right, static_cast<std::int32_t>(rank), *result))
+      return damaged("merge " + std::to_string(rank) + " appears twice");
   }
   return {};
 }
 
-const Tokenizer::Merge* Tokenizer::find_merge(std::int32_t left, std::int32_t right) const noexcept {
-  const std::uint64_t pair = pair_of(left, right);
-  const std::size_t mask = merges_.size() - 1;
-  for (std::size_t slot = slot_of(pair) & mask;; slot = (slot + 1) & mask) {  // half of the slots are free
-    const Merge& merge = merges_[slot];
-    if (merge.pair == pair) return &merge;
-    if (merge.pair == kNoPair) return nullptr;
+Result<void> Tokenizer::add_scored_merges(std::span<const double> scores) {
+  std::uint64_t work = 0;
+  std::size_t cuts = 0;
+  std::vector<double>
+      order;  // distinct, best first: equal scores have one rank, so the leftmost pair goes first
+  for (std::int32_t id = 0; id < vocab_size(); ++id) {
+    const double score = scores[static_cast<std::size_t>(id)];
+    if (std::isnan(score)) return damaged("the score of token " + std::to_string(id) + " is not a number");
+    if (vocabulary_.type(id) != TokenType::normal) continue;
+    const std::size_t size = vocabulary_.spelling(id).size();
+    work += std::uint64_t{size} * size;
+    cuts += size - 1;
+    order.push_back(score);
+  }
+  if (work > kMaxScoredWork) return damaged("its tokens are too long");
+  std::sort(order.begin(), order.end(), std::greater<>());
+  order.erase(std::unique(order.begin(), order.end()), order.end());
+  const auto rank_of = [&](double score) {
+    return static_cast<std::int32_t>(std::lower_bound(order.begin(), order.end(), score, std::greater<>()) -
+                                     order.begin());
+  };
+
+  // Calls `cut(id, left, right)` for every way to cut a normal token in two between code points.
+  const auto each_cut = [this](const auto& cut) {
+    for (std::int32_t id = 0; id < vocab_size(); ++id) {
+      if (vocabulary_.type(id) != TokenType::normal) continue;
+      const std::string_view spelling = vocabulary_.spelling(id);
+      for (std::size_t at = decode_code_point(spelling).length; at < spelling.size();
+           at += decode_code_point(spelling.substr(at)).length) {
+        cut(id, spelling.substr(0, at), spelling.substr(at));
+      }
+    }
+  };
+  std::unordered_map<std::string_view, std::int32_t>
+      lone;  // parts of tokens that are no tokens: views of spellings
+  each_cut([&](std::int32_t, std::string_view left, std::string_view right) {
+    for (const std::string_view part : {left, right}) {
+      if (is_one_code_point(part) && normal_token(part) < 0)
+        lone.emplace(part, vocab_size() + static_cast<std::int32_t>(lone.size()));
+    }
+  });
+  parts_.resize(lone.size());
+  for (const auto& [part, symbol] : lone) parts_[static_cast<std::size_t>(symbol - vocab_size())] = part;
+  for (std::size_t i = 0; i < parts_.size(); ++i)
+    part_symbols_.emplace(parts_[i], vocab_size() + static_cast<std::int32_t>(i));
+
+  merges_.reset(cuts);
+  const auto symbol_of = [this](std::string_view text) {
+    const std::int32_t id = normal_token(text);
+    if (id >= 0) return id;
+    const auto found = part_symbols_.find(text);
+    return found == part_symbols_.end() ? -1 : found->second;
+  };
+  each_cut([&](std::int32_t id, std::string_view left, std::string_view right) {
+    const std::int32_t left_symbol = symbol_of(left);
+    const std::int32_t right_symbol = symbol_of(right);
+    if (left_symbol < 0 || right_symbol < 0) return;
+    merges_.add(left_symbol, right_symbol, rank_of(scores[static_cast<std::size_t>(id)]), id);
+  });
+  return {};
+}
+
+Result<void> Tokenizer::add_unigram(std::span<const double> scores) {
+  for (std::int32_t id = 0; id < vocab_size(); ++id) {
+    const double score = scores[static_cast<std::size_t>(id)];
+    if (!std::isfinite(score))
+      return damaged("the score of token " + std::to_string(id) + " is not a finite number");
+    if (vocabulary_.type(id) == TokenType::normal) unigram_.add(vocabulary_.spelling(id), id, score);
+  }
+  return {};
+}
+
+void Tokenizer::add_literals(std::span<const LiteralRule> rules) {
+  for (const LiteralRule& rule : rules) literal_rules_[rule.id] = rule;
+  for (std::int32_t id = 0; id < vocab_size(); ++id) {
+    if (!is_special(id) && vocabulary_.type(id) != TokenType::user_defined) continue;
+    const auto rule = literal_rules_.find(id);
+    if (rule == literal_rules_.end() || !rule->second.normalized) {
+      literals_.add(vocabulary_.spelling(id), id);
+      continue;
+    }
+    const std::string text = normalizer_.apply(vocabulary_.spelling(id));
+    if (!text.empty()) normalized_literals_.add(text, id);
   }
 }
 
-void Tokenizer::add_literal(std::string_view text, std::int32_t id) {
-  std::size_t node = 0;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    std::int32_t child = trie_[node].child;
-    while (child >= 0 && trie_[static_cast<std::size_t>(child)].byte != byte) {
-      child = trie_[static_cast<std::size_t>(child)].sibling;
+Tokenizer::Literal Tokenizer::next_literal(const ByteTrie& trie, std::string_view text, std::size_t from,
+                                           bool parse_special) const {
+  if (trie.empty()) return {};
+  for (std::size_t at = from; at < text.size(); ++at) {
+    Literal found;
+    trie.prefixes(text.substr(at), [&](std::int32_t id, std::size_t length) {
+      if (parse_special || !is_special(id)) found = {id, at, at + length};
+    });
+    if (found.id < 0) continue;
+    if (const auto rule = literal_rules_.find(found.id); rule != literal_rules_.end()) {
+      if (rule->second.takes_left) found.begin -= trailing_space(text.substr(from, found.begin - from));
+      if (rule->second.takes_right) found.end += leading_space(text.substr(found.end));
     }
-    if (child < 0) {
-      child = static_cast<std::int32_t>(trie_.size());
-      trie_.push_back({byte, -1, -1, trie_[node].child});
-      trie_[node].child = child;
-    }
-    node = static_cast<std::size_t>(child);
+    return found;
   }
-  trie_[node].id = id;
-}
-
-std::int32_t Tokenizer::match_literal(std::string_view text, bool parse_special,
-                                      std::size_t& length) const noexcept {
-  std::int32_t found = -1;
-  std::size_t node = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    std::int32_t child = trie_[node].child;
-    while (child >= 0 && trie_[static_cast<std::size_t>(child)].byte != static_cast<unsigned char>(text[i])) {
-      child = trie_[static_cast<std::size_t>(child)].sibling;
-    }
-    if (child < 0) break;
-    node = static_cast<std::size_t>(child);
-    const std::int32_t id = trie_[node].id;
-    if (id >= 0 && (parse_special || vocabulary_.type(id) == TokenType::user_defined)) {
-      found = id;
-      length = i + 1;
-    }
-  }
-  return found;
+  return {};
 }
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text, bool parse_special) const {
@@ -239,123 +264,144 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text, bool parse_sp
   out.reserve(text.size() / 3 + 8);
   Scratch scratch;
   if (text.size() >= kLongText) scratch.known.resize(kKnownPieces);
-  std::size_t begin = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    std::size_t length = 0;
-    const std::int32_t id = match_literal(text.substr(at), parse_special, length);
-    if (id < 0) {
-      ++at;
-      continue;
+  // Cuts `part` at the literal tokens of `trie`; `rest(part, offset)` gets what is between them.
+  const auto cut = [&](const ByteTrie& trie, std::string_view part, const auto& rest) {
+    std::size_t begin = 0;
+    while (true) {
+      const Literal literal = next_literal(trie, part, begin, parse_special);
+      const std::size_t end = literal.id < 0 ? part.size() : literal.begin;
+      if (end > begin) rest(part.substr(begin, end - begin), begin);
+      if (literal.id < 0) return;
+      out.push_back(literal.id);
+      begin = literal.end;
     }
-    encode_text(text.substr(begin, at - begin), scratch, out);
-    out.push_back(id);
-    at += length;
-    begin = at;
-  }
-  encode_text(text.substr(begin), scratch, out);
+  };
+  cut(literals_, text, [&](std::string_view part, std::size_t offset) {
+    if (!normalizer_.empty()) part = scratch.texts.emplace_back(normalizer_.apply(part));
+    cut(normalized_literals_, part, [&](std::string_view inner, std::size_t inner_offset) {
+      encode_text(inner, offset == 0 && inner_offset == 0, scratch, out);
+    });
+  });
   return out;
 }
 
-void Tokenizer::encode_text(std::string_view text, Scratch& scratch, std::vector<std::int32_t>& out) const {
+void Tokenizer::encode_text(std::string_view text, bool first, Scratch& scratch,
+                            std::vector<std::int32_t>& out) const {
+  const std::string_view space = spaces_.marks ? kSpaceMark : std::string_view(" ");
+  if (spaces_.marks && text.find(' ') != std::string_view::npos) {
+    Normalizer marks;
+    marks.add_replace(" ", std::string(kSpaceMark));
+    text = scratch.texts.emplace_back(marks.apply(text));
+  }
+  const bool wanted =
+      spaces_.prefix == SpaceRule::Prefix::always || (spaces_.prefix == SpaceRule::Prefix::first && first);
+  if (wanted && !text.starts_with(space)) {
+    std::string prefixed(space);
+    prefixed += text;
+    text = scratch.texts.emplace_back(std::move(prefixed));
+  }
   PieceReader pieces(pretokenizer_, text);
   while (const auto piece = pieces.next()) encode_piece(*piece, scratch, out);
 }
 
 void Tokenizer::encode_piece(std::string_view piece, Scratch& scratch, std::vector<std::int32_t>& out) const {
   Scratch::Known* known = nullptr;
-  if (!scratch.known.empty() && piece.size() <= kShortPiece) {
+  if (!scratch.known.empty() && piece.size() <= kKnownPieceBytes) {
     known = &scratch.known[std::hash<std::string_view>()(piece) & (kKnownPieces - 1)];
     if (known->piece == piece) {
       for (std::size_t i = 0; i < known->count; ++i) out.push_back(std::int32_t{out[known->begin + i]});
       return;
     }
   }
-  std::vector<std::int32_t>& symbols = scratch.symbols;
-  symbols.clear();
-  const std::int32_t whole = whole_tokens_ ? whole_token(piece, scratch.spelling) : -1;
-  if (whole >= 0) {
-    symbols.push_back(whole);
-  } else {
-    for (const char c : piece) {
-      const std::int32_t id = vocabulary_.byte_token(static_cast<unsigned char>(c));
-      if (id >= 0) symbols.push_back(id);
-    }
+  scratch.symbols.clear();
+  switch (model_) {
+    case TokenModel::byte_bpe:
+      append_bytes(piece, scratch);
+      break;
+    case TokenModel::text_bpe:
+    case TokenModel::scored_bpe:
+      append_merged(piece, scratch);
+      break;
+    case TokenModel::unigram:
+      append_cut(piece, scratch);
+      break;
   }
-  if (symbols.size() <= kShortPiece) {
-    merge_short(symbols);
-  } else {
-    merge_long(scratch);
-  }
-  if (known != nullptr) *known = {piece, out.size(), symbols.size()};
-  out.insert(out.end(), symbols.begin(), symbols.end());
+  if (known != nullptr) *known = {piece, out.size(), scratch.symbols.size()};
+  out.insert(out.end(), scratch.symbols.begin(), scratch.symbols.end());
 }
 
-std::int32_t Tokenizer::whole_token(std::string_view piece, std::string& spelling) const {
-  if (piece.size() > Vocabulary::kMaxTokenBytes) return -1;
-  spelling.clear();
-  for (const char c : piece) append_printable(spelling, static_cast<unsigned char>(c));
+void Tokenizer::append_bytes(std::string_view piece, Scratch& scratch) const {
+  if (whole_tokens_ && piece.size() <= Vocabulary::kMaxTokenBytes) {
+    scratch.spelling.clear();
+    for (const char c : piece) append_printable(scratch.spelling, static_cast<unsigned char>(c));
+    const std::int32_t whole = normal_token(scratch.spelling);
+    if (whole >= 0) return scratch.symbols.push_back(whole);
+  }
+  for (const char c : piece) {
+    const std::int32_t id = vocabulary_.byte_token(static_cast<unsigned char>(c));
+    if (id >= 0) scratch.symbols.push_back(id);
+  }
+  merges_.merge(scratch.symbols, scratch.merging);
+}
+
+void Tokenizer::append_merged(std::string_view piece, Scratch& scratch) const {
+  if (whole_tokens_) {
+    const std::int32_t whole = normal_token(piece);
+    if (whole >= 0) return scratch.symbols.push_back(whole);
+  }
+  std::vector<std::int32_t>& symbols = scratch.symbols;
+  for (std::string_view rest = piece; !rest.empty();) {
+    const std::string_view point = rest.substr(0, decode_code_point(rest).length);
+    rest.remove_prefix(point.size());
+    const std::int32_t id = normal_token(point);
+    if (id >= 0) {
+      symbols.push_back(id);
+    } else if (const auto part = part_symbols_.find(point); part != part_symbols_.end()) {
+      symbols.push_back(part->second);
+    } else {
+      append_unknown(point, symbols);
+    }
+  }
+  merges_.merge(symbols, scratch.merging);
+  if (parts_.empty()) return;
+  const std::vector<std::int32_t> merged(symbols);
+  symbols.clear();
+  for (const std::int32_t symbol : merged) {
+    if (symbol < vocab_size()) {
+      symbols.push_back(symbol);
+    } else {
+      append_unknown(parts_[static_cast<std::size_t>(symbol - vocab_size())], symbols);
+    }
+  }
+}
+
+void Tokenizer::append_cut(std::string_view piece, Scratch& scratch) const {
+  for (const Unigram::Part& part : unigram_.cut(piece)) {
+    if (part.id >= 0) {
+      scratch.symbols.push_back(part.id);
+      continue;
+    }
+    std::string_view rest = piece.substr(part.begin, part.end - part.begin);
+    while (!rest.empty()) {
+      const std::size_t length = fuse_unknown_ ? rest.size() : decode_code_point(rest).length;
+      append_unknown(rest.substr(0, length), scratch.symbols);
+      rest.remove_prefix(length);
+    }
+  }
+}
+
+void Tokenizer::append_unknown(std::string_view text, std::vector<std::int32_t>& out) const {
+  const auto token_of = [this](char c) { return vocabulary_.byte_token(static_cast<unsigned char>(c)); };
+  if (byte_fallback_ && std::all_of(text.begin(), text.end(), [&](char c) { return token_of(c) >= 0; })) {
+    for (const char c : text) out.push_back(token_of(c));
+  } else if (unknown_ && !(fuse_unknown_ && !out.empty() && out.back() == *unknown_)) {
+    out.push_back(*unknown_);
+  }
+}
+
+std::int32_t Tokenizer::normal_token(std::string_view spelling) const {
   const auto id = vocabulary_.find(spelling);
   return id && vocabulary_.type(*id) == TokenType::normal ? *id : -1;
-}
-
-// Applies the best merge, leftmost first, until none is left: the definition, fast for a word.
-void Tokenizer::merge_short(std::vector<std::int32_t>& symbols) const {
-  std::array<const Merge*, kShortPiece> merges{};  // of symbols i and i + 1
-  std::size_t count = symbols.size();
-  for (std::size_t i = 0; i + 1 < count; ++i) merges[i] = find_merge(symbols[i], symbols[i + 1]);
-  while (count > 1) {
-    std::size_t best = count;
-    for (std::size_t i = 0; i + 1 < count; ++i) {
-      if (merges[i] != nullptr && (best == count || merges[i]->rank < merges[best]->rank)) best = i;
-    }
-    if (best == count) break;
-    symbols[best] = merges[best]->result;
-    for (std::size_t i = best + 1; i + 1 < count; ++i) {
-      symbols[i] = symbols[i + 1];
-      merges[i] = merges[i + 1];
-    }
-    --count;
-    if (best > 0) merges[best - 1] = find_merge(symbols[best - 1], symbols[best]);
-    merges[best] = best + 1 < count ? find_merge(symbols[best], symbols[best + 1]) : nullptr;
-  }
-  symbols.resize(count);
-}
-
-// The same order through a heap of candidates over a linked list; stale candidates are skipped when they come
-// up.
-void Tokenizer::merge_long(Scratch& scratch) const {
-  std::vector<std::int32_t>& symbols = scratch.symbols;
-  std::vector<Scratch::Node>& nodes = scratch.nodes;
-  auto& candidates = scratch.candidates;  // empty between pieces
-  const auto node = [&nodes](std::int32_t i) -> Scratch::Node& { return nodes[static_cast<std::size_t>(i)]; };
-  const auto count = static_cast<std::int32_t>(symbols.size());
-  nodes.clear();
-  for (std::int32_t i = 0; i < count; ++i) {
-    nodes.push_back({symbols[static_cast<std::size_t>(i)], i - 1, i + 1 < count ? i + 1 : -1});
-  }
-  const auto offer = [&](std::int32_t left, std::int32_t right) {
-    if (left < 0 || right < 0) return;
-    if (const Merge* merge = find_merge(node(left).id, node(right).id)) {
-      candidates.push({merge->rank, left, right, merge->pair});
-    }
-  };
-  for (std::int32_t i = 0; i + 1 < count; ++i) offer(i, i + 1);
-  while (!candidates.empty()) {
-    const Scratch::Candidate best = candidates.top();
-    candidates.pop();
-    Scratch::Node& left = node(best.left);
-    Scratch::Node& right = node(best.right);
-    // A node that was merged away has id -1, so its pair can match nothing.
-    if (left.next != best.right || pair_of(left.id, right.id) != best.pair) continue;
-    left.id = find_merge(left.id, right.id)->result;
-    left.next = right.next;
-    if (right.next >= 0) node(right.next).previous = best.left;
-    right.id = -1;
-    offer(left.previous, best.left);
-    offer(best.left, left.next);
-  }
-  symbols.clear();
-  for (std::int32_t i = 0; i >= 0; i = node(i).next) symbols.push_back(node(i).id);
 }
 
 std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool with_special) const {
@@ -363,6 +409,7 @@ std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool with_speci
   for (const std::int32_t id : ids) {
     if (with_special || !is_special(id)) out += bytes_of(id);
   }
+  if (strip_first_space_ && out.starts_with(' ')) out.erase(0, 1);
   return out;
 }
 

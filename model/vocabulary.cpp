@@ -50,6 +50,14 @@ bool append_bytes(std::string_view spelling, std::string& out) {
   return true;
 }
 
+void append_unmarked(std::string_view spelling, std::string& out) {
+  for (std::size_t at = 0; at < spelling.size();) {
+    const bool mark = spelling.substr(at).starts_with(kSpaceMark);
+    out += mark ? ' ' : spelling[at];
+    at += mark ? kSpaceMark.size() : 1;
+  }
+}
+
 }  // namespace
 
 char32_t printable_of_byte(unsigned char byte) noexcept {
@@ -58,6 +66,16 @@ char32_t printable_of_byte(unsigned char byte) noexcept {
 
 int byte_of_printable(char32_t code_point) noexcept {
   return code_point < kByteMap.byte.size() ? kByteMap.byte[code_point] : -1;
+}
+
+int byte_of_name(std::string_view spelling) noexcept {
+  const auto digit = [&](std::size_t i) {
+    const char c = spelling[i];
+    if (c >= '0' && c <= '9') return c - '0';
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+  };
+  if (spelling.size() != 6 || !spelling.starts_with("<0x") || spelling[5] != '>') return -1;
+  return digit(3) < 0 || digit(4) < 0 ? -1 : digit(3) * 16 + digit(4);
 }
 
 void append_printable(std::string& out, unsigned char byte) {
@@ -71,7 +89,7 @@ void append_printable(std::string& out, unsigned char byte) {
 }
 
 Result<Vocabulary> Vocabulary::create(std::span<const std::string> tokens,
-                                      std::span<const std::int64_t> types) {
+                                      std::span<const std::int64_t> types, Spelling spelt) {
   if (tokens.empty() || tokens.size() > kMaxTokens) {
     return fail(Errc::bad_file, "tokenizer: " + std::to_string(tokens.size()) + " tokens (1 to " +
                                     std::to_string(kMaxTokens) + " are allowed)");
@@ -96,10 +114,20 @@ Result<Vocabulary> Vocabulary::create(std::span<const std::string> tokens,
     const std::int64_t type = types.empty() ? 1 : types[id];
     if (type < 1 || type > 6) return bad_token(id, "has an unknown type");
     vocabulary.types_.push_back(static_cast<TokenType>(type));
-    const bool literal = type == 3 || type == 4;  // spelt as it is, not in byte-level form
+    const auto kind = static_cast<TokenType>(type);
     const std::size_t begin = vocabulary.bytes_.size();
-    if (literal) {
+    if (kind == TokenType::control || kind == TokenType::user_defined) {
       vocabulary.bytes_ += spelling;
+    } else if (spelt == Spelling::marked) {
+      const int byte = kind == TokenType::byte ? byte_of_name(spelling) : -1;
+      if (kind == TokenType::byte && byte < 0)
+        return bad_token(id, "is a byte, but is not spelt like <0x0A>");
+      if (byte >= 0) {
+        vocabulary.bytes_ += static_cast<char>(byte);
+        vocabulary.byte_tokens_[static_cast<std::size_t>(byte)] = static_cast<std::int32_t>(id);
+      } else {
+        append_unmarked(spelling, vocabulary.bytes_);
+      }
     } else if (!append_bytes(spelling, vocabulary.bytes_)) {
       if (type == 1) return bad_token(id, "is not spelt in byte-level form");
       vocabulary.bytes_.resize(begin);  // unused fillers ("[PAD151646]") may be spelt in any way
@@ -109,7 +137,7 @@ Result<Vocabulary> Vocabulary::create(std::span<const std::string> tokens,
     if (!vocabulary.by_spelling_.emplace(spelling, static_cast<std::int32_t>(id)).second) {
       return bad_token(id, "is spelt like an earlier one");
     }
-    if (type == 1 && vocabulary.bytes_.size() - begin == 1) {
+    if (spelt == Spelling::byte_level && type == 1 && vocabulary.bytes_.size() - begin == 1) {
       vocabulary.byte_tokens_[static_cast<unsigned char>(vocabulary.bytes_[begin])] =
           static_cast<std::int32_t>(id);
     }
@@ -127,7 +155,9 @@ std::string_view Vocabulary::bytes_of(std::int32_t id) const noexcept {
 }
 
 bool Vocabulary::is_special(std::int32_t id) const noexcept {
-  return contains(id) && types_[static_cast<std::size_t>(id)] == TokenType::control;
+  if (!contains(id)) return false;
+  const TokenType type = types_[static_cast<std::size_t>(id)];
+  return type == TokenType::control || type == TokenType::unknown;
 }
 
 std::optional<std::int32_t> Vocabulary::find(std::string_view spelling) const {

@@ -1,5 +1,5 @@
 #pragma once
-// The tokens of a byte-level BPE vocabulary: their bytes, their kinds, and which of them end a text.
+// The tokens of a vocabulary: how they are spelt, their bytes and their kinds.
 
 #include <array>
 #include <cstdint>
@@ -24,14 +24,23 @@ enum class TokenType : std::uint8_t {
   byte = 6
 };
 
+/// How normal tokens are spelt. Control and user-defined tokens are spelt as they are.
+/// byte_level: GPT-2's map of 256 bytes to printable code points.
+/// marked: text in which U+2581 stands for a space; a token of type byte is spelt <0x0A> and stands for that
+/// byte.
+enum class Spelling : std::uint8_t { byte_level, marked };
+
+/// U+2581, in UTF-8.
+inline constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
+
 class Vocabulary {
  public:
   static constexpr std::size_t kMaxTokens = 1 << 21;
   static constexpr std::size_t kMaxTokenBytes = 1 << 12;
 
-  /// `tokens` in the printable spelling of byte-level BPE (GPT-2's map of 256 bytes to code points); `types`
-  /// may be empty (all normal). Errors: bad_file naming the token.
-  static Result<Vocabulary> create(std::span<const std::string> tokens, std::span<const std::int64_t> types);
+  /// `types` may be empty (all normal). Errors: bad_file naming the token.
+  static Result<Vocabulary> create(std::span<const std::string> tokens, std::span<const std::int64_t> types,
+                                   Spelling spelling = Spelling::byte_level);
 
   Vocabulary() = default;
   Vocabulary(Vocabulary&&) = default;  // move-only: the index points into the spellings
@@ -44,7 +53,7 @@ class Vocabulary {
   /// As spelt in the file.
   const std::string& spelling(std::int32_t id) const { return spellings_[static_cast<std::size_t>(id)]; }
   TokenType type(std::int32_t id) const { return types_[static_cast<std::size_t>(id)]; }
-  /// A control token: it steers the model and is not text.
+  /// A control token, or the unknown one: it steers the model and is not text.
   bool is_special(std::int32_t id) const noexcept;
   /// By spelling.
   std::optional<std::int32_t> find(std::string_view spelling) const;
@@ -65,6 +74,8 @@ class Vocabulary {
   std::string hash_;
 };
 
+/// The byte that a name like <0x0A> stands for; -1: it is no such name.
+int byte_of_name(std::string_view spelling) noexcept;
 /// GPT-2's printable code point for a byte, and back (-1: not one of them).
 char32_t printable_of_byte(unsigned char byte) noexcept;
 int byte_of_printable(char32_t code_point) noexcept;

@@ -28,23 +28,25 @@ json::object model_json(const actors::ModelStats& model) {
   for (const auto& [depth, tokens] : model.exit_histogram) exits[std::to_string(depth)] = tokens;
   json::array loads;
   for (const double ms : model.layer_load_ms) loads.push_back(finite(std::round(ms * 100) / 100));
-  return json::object{{"name", model.name},
-                      {"layers", model.layers},
-                      {"depth", model.depth},
-                      {"resident", model.resident},
-                      {"weight_bytes", model.weight_bytes},
-                      {"kv_bytes_used", model.kv_bytes_used},
-                      {"kv_bytes_total", model.kv_bytes_total},
-                      {"running", model.running},
-                      {"waiting", model.waiting},
-                      {"steps", model.steps},
-                      {"prompt_tokens", model.prompt_tokens},
-                      {"completion_tokens", model.completion_tokens},
-                      {"preemptions", model.preemptions},
-                      {"breach_rate", finite(model.breach_rate)},
-                      {"exit_histogram", std::move(exits)},
-                      {"layer_load_ms", std::move(loads)},
-                      {"error", model.error}};
+  json::object out{{"name", model.name},
+                   {"layers", model.layers},
+                   {"depth", model.depth},
+                   {"resident", model.resident},
+                   {"weight_bytes", model.weight_bytes},
+                   {"kv_bytes_used", model.kv_bytes_used},
+                   {"kv_bytes_total", model.kv_bytes_total},
+                   {"running", model.running},
+                   {"waiting", model.waiting},
+                   {"steps", model.steps},
+                   {"prompt_tokens", model.prompt_tokens},
+                   {"completion_tokens", model.completion_tokens},
+                   {"preemptions", model.preemptions},
+                   {"breach_rate", finite(model.breach_rate)},
+                   {"exit_histogram", std::move(exits)},
+                   {"layer_load_ms", std::move(loads)},
+                   {"error", model.error}};
+  if (model.synthetic) out["synthetic"] = true;
+  return out;
 }
 
 /// `key=` with one entry per token, separated by commas.

@@ -11,6 +11,7 @@ packages=(
   cmake ninja-build ccache pkg-config git
   libboost1.81-dev libboost-json1.81-dev              # Asio, Result; JSON
   libconcurrentqueue-dev libspdlog-dev libfmt-dev libcli11-dev libhwy-dev
+  libutf8proc-dev                                     # NFC in tokenizers
   catch2 libcaf-dev                                   # tests; the peer of runtime_bench
   python3-venv unzip ca-certificates netcat-openbsd   # the model package; the line protocol by hand
 )

@@ -28,6 +28,26 @@ TEST_CASE("serving: one request, from ids to text and usage", "[actors]") {
   rig.check_balanced();
 }
 
+TEST_CASE("serving: models served together have one vocabulary", "[actors]") {
+  const auto start_with = [](int vocab) {
+    const TempFile path(".gguf");
+    write_tiny_model(path.path(), {.vocab = vocab, .seed = 2});
+    RigOptions options;
+    options.tweak = [&](actors::ServerOptions& server) {
+      server.models.push_back({.path = path.path(), .name = "other"});
+    };
+    Rig rig(std::move(options));
+    if (rig.start_error) CHECK(rig.device->budget().used() == 0);  // before anything is allocated
+    return rig.start_error;
+  };
+  CHECK_FALSE(start_with(320));
+  const std::optional<Error> refused = start_with(300);
+  REQUIRE(refused);
+  CHECK(refused->code == Errc::bad_request);
+  CHECK(refused->message.find("'other' has another vocabulary than 'tiny' (300 and 320 tokens)") !=
+        std::string::npos);
+}
+
 TEST_CASE("serving: 32 staggered streams give each the same ids as alone", "[actors]") {
   std::vector<actors::GenerateRequest> requests;
   for (int i = 0; i < 32; ++i) {

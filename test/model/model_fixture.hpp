@@ -40,10 +40,10 @@ struct Loaded {
 
   static Loaded make(const std::string& path, int depth, const model::TransformerOptions& options,
                      gpu::Kernels kernels = gpu::Kernels::fast, std::size_t arena = std::size_t{64} << 20,
-                     const std::string& exits = "") {
+                     const std::string& exits = "", model::Quant quant = model::Quant::none) {
     Loaded l;
     l.device = make_device(arena, kernels);
-    l.file = must(model::ModelFile::open(path, exits));
+    l.file = must(model::ModelFile::open(path, exits, quant));
     l.transformer = must(model::Transformer::create(*l.device, l.file, options));
     must(model::load_layers(*l.device, l.file, *l.transformer, depth));
     return l;

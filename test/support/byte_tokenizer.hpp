@@ -25,9 +25,9 @@ inline std::shared_ptr<const model::Tokenizer> byte_tokenizer(
     model::PreTokenizer pretokenizer = model::PreTokenizer::smollm) {
   std::vector<std::string> tokens;
   for (int byte = 0; byte < 256; ++byte) tokens.push_back(printable(std::string(1, static_cast<char>(byte))));
-  std::vector<std::string> spelt;
+  std::vector<std::pair<std::string, std::string>> spelt;
   for (const auto& [left, right] : merges) {
-    spelt.push_back(printable(left) + " " + printable(right));
+    spelt.emplace_back(printable(left), printable(right));
     tokens.push_back(printable(left + right));
   }
   std::vector<std::int64_t> types(tokens.size(), 1);
@@ -40,7 +40,8 @@ inline std::shared_ptr<const model::Tokenizer> byte_tokenizer(
   model::TokenizerParts parts;
   parts.tokens = tokens;
   parts.token_types = types;
-  parts.merges = spelt;
+  const std::vector<model::MergeText> views(spelt.begin(), spelt.end());
+  parts.merges = views;
   parts.pretokenizer = pretokenizer;
   return model::Tokenizer::create(parts).value();
 }

@@ -1,4 +1,4 @@
-#include "model/tokenizer_beside.hpp"
+#include "model/hf_tokenizer_files.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,6 @@
 
 #include "model/byte_source.hpp"
 #include "model/chat_template.hpp"
-#include "model/hf_config.hpp"
 
 namespace helios::model {
 
@@ -22,36 +21,35 @@ Result<JsonObject> read_if_there(const std::string& folder, const char* name) {
   return JsonObject::read(path, kMaxConfigBytes);
 }
 
-/// A string, or an object with the string "content"; nothing when absent.
-Result<std::optional<std::string>> token_text(const JsonObject& json, std::string_view key) {
+/// A string, or an object with the string "content"; empty when absent.
+Result<std::string> token_text(const JsonObject& json, std::string_view key) {
   const boost::json::value* value = json.find(key);
-  if (value == nullptr) return std::optional<std::string>();
+  if (value == nullptr) return std::string();
   if (const boost::json::object* object = value->if_object()) value = object->if_contains("content");
   if (value == nullptr || !value->is_string()) return json.bad(key, "a token's text");
-  return std::optional<std::string>(value->get_string());
+  return std::string(value->get_string());
 }
 
 }  // namespace
 
-Result<TokenizerBeside> read_tokenizer_beside(const std::string& folder, const HfConfig& config) {
+Result<HuggingFaceIds> read_hf_ids(const std::string& folder, const HfConfig& config) {
   const Result<JsonObject> tokenizer = read_if_there(folder, "tokenizer_config.json");
   if (!tokenizer) return tokenizer.error();
   const Result<JsonObject> generation = read_if_there(folder, "generation_config.json");
   if (!generation) return generation.error();
-  TokenizerBeside beside;
-  Result<std::optional<std::string>> bos = token_text(*tokenizer, "bos_token");
+  HuggingFaceIds ids;
+  const Result<std::string> bos = token_text(*tokenizer, "bos_token");
   if (!bos) return bos.error();
-  Result<std::optional<std::string>> eos = token_text(*tokenizer, "eos_token");
+  const Result<std::string> eos = token_text(*tokenizer, "eos_token");
   if (!eos) return eos.error();
-  beside.bos_text = std::move(*bos);
-  beside.eos_text = std::move(*eos);
-  beside.bos_id = config.bos;
-  if (!config.eos.empty()) beside.eos_id = config.eos.front();
-  Result<std::vector<std::int32_t>> ends = token_ids(*generation, "eos_token_id");
+  ids.bos_token = *bos;
+  ids.eos_token = *eos;
+  ids.bos = config.bos;
+  ids.eos = config.eos;
+  const Result<std::vector<std::int32_t>> ends = token_ids(*generation, "eos_token_id");
   if (!ends) return ends.error();
-  beside.end_ids = std::move(*ends);
-  beside.end_ids.insert(beside.end_ids.end(), config.eos.begin(), config.eos.end());
-  for (const std::int32_t id : beside.end_ids) {
+  ids.eos.insert(ids.eos.end(), ends->begin(), ends->end());
+  for (const std::int32_t id : ids.eos) {
     if (id >= config.model.vocab) {
       return fail(Errc::bad_file, fmt::format("{}: eos_token_id {} is outside the vocabulary of {}", folder,
                                               id, config.model.vocab));
@@ -60,10 +58,10 @@ Result<TokenizerBeside> read_tokenizer_beside(const std::string& folder, const H
   if (tokenizer->has("add_bos_token")) {
     const Result<bool> add = tokenizer->flag_or("add_bos_token", false);
     if (!add) return add.error();
-    beside.add_bos = *add;
+    ids.add_bos = *add;
   }
-  beside.vocab_size = config.model.vocab;
-  return beside;
+  ids.vocab_rows = static_cast<std::int32_t>(config.model.vocab);
+  return ids;
 }
 
 Result<std::optional<std::string>> read_chat_template(const std::string& folder) {
