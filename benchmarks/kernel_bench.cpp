@@ -1,5 +1,5 @@
-// Speed of the host's matrix products on the shapes of SmolLM2-135M: one JSON line per (type, shape, rows).
-// kernel_bench [--quick] [--threads N] [--isa NAME] [--fine TENTHS]
+// Speed of the host's matrix products on shapes of SmolLM2-135M and Qwen2.5 1.5B: one JSON line per (type,
+// shape, rows). kernel_bench [--quick] [--threads N] [--isa NAME] [--fine TENTHS]
 // --fine: how many of ten blocks of the activations are fine (gpu/activation.hpp), 0 when not given.
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,6 +28,11 @@ struct Shape {
 constexpr Shape kShapes[] = {{"gate_up", gpu::DataType::q4_1, 3072, 576},
                              {"down", gpu::DataType::q4_1, 576, 1536},
                              {"head", gpu::DataType::q8_0, 49152, 576}};
+// One matrix of Qwen2.5 1.5B's feed-forward, in each packed type.
+constexpr Shape kQwenShapes[] = {{"up", gpu::DataType::q4_1, 8960, 1536},
+                                 {"up", gpu::DataType::q5_1, 8960, 1536},
+                                 {"up", gpu::DataType::q6_k, 8960, 1536},
+                                 {"up", gpu::DataType::q8_0, 8960, 1536}};
 
 /// The best of a few timings of `repeats` products over copies of the weights too large for the caches.
 void measure(gpu::HostDevice& device, const Shape& shape, std::int64_t m, bool quick, int fine) {
@@ -89,8 +95,12 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", device.error().message.c_str());
     return 1;
   }
-  for (const Shape& shape : kShapes) {
-    for (const std::int64_t m : {1, 4, 16, 64}) measure(**device, shape, m, quick, fine);
-  }
+  const auto measure_all = [&](std::span<const Shape> shapes) {
+    for (const Shape& shape : shapes) {
+      for (const std::int64_t m : {1, 4, 16, 64}) measure(**device, shape, m, quick, fine);
+    }
+  };
+  measure_all(kShapes);
+  measure_all(kQwenShapes);
   return 0;
 }

@@ -29,20 +29,21 @@ inline constexpr std::int64_t kTileRows = 4;
 
 /// 32 columns of the 4 rows of a tile. The value of column c of row i is about d[i] * (q + residue / 254).
 struct TileBlock {
-  std::int8_t q[8][kTileRows][4];  // [j][i]: columns 4j .. 4j+3 of row i
-  float d[kTileRows];              // amax / 127; NaN when the block has a NaN or an infinity
-  float s[kTileRows];              // d * (sum(q) + sum(residue) / 254)
-  std::int32_t z[kTileRows];       // -128 * sum(q)
-  std::int32_t fine[kTileRows];    // 1: the row's residue counts
+  std::int8_t q[8][kTileRows][4];   // [j][i]: columns 4j .. 4j+3 of row i
+  float d[kTileRows];               // amax / 127; NaN when the block has a NaN or an infinity
+  float s[kTileRows];               // d * (sum(q) + sum(residue) / 254)
+  std::int32_t z[kTileRows];        // -128 * sum(q)
+  std::int32_t z_first[kTileRows];  // -32 * sum(q) of the first 16 columns
+  std::int32_t fine[kTileRows];     // 1: the row's residue counts
 };
-static_assert(sizeof(TileBlock) == 192);
+static_assert(sizeof(TileBlock) == 208);
 
 /// The second plane of a block: zero in rows that are not fine, stale in blocks where no row is.
 struct TileResidue {
   std::int8_t q[8][kTileRows][4];
-  std::int32_t z[kTileRows];  // -128 * sum(q)
+  std::int32_t z[kTileRows], z_first[kTileRows];  // as in TileBlock
 };
-static_assert(sizeof(TileResidue) == 144);
+static_assert(sizeof(TileResidue) == 160);
 
 inline constexpr float kFineRatio = 5.0F;
 inline constexpr float kResidueSteps = 254.0F;  // of one step of q: a residue is at most half a step, 127

@@ -9,133 +9,140 @@ namespace helios::gpu {
 
 namespace {
 
-int byte_at(const std::byte* at, int index) { return std::to_integer<int>(at[index]); }
 std::uint16_t load16(const std::byte* at) {
   std::uint16_t value;
   std::memcpy(&value, at, 2);
   return value;
 }
-std::uint32_t load32(const std::byte* at) {
-  std::uint32_t value;
-  std::memcpy(&value, at, 4);
-  return value;
+float half_at(const std::byte* at) {
+  return half_to_float(load16(at));
+}
+std::uint8_t u8(std::byte value) {
+  return std::to_integer<std::uint8_t>(value);
 }
 
-struct ScaleMin {
-  int scale, min;  // 0..63
-};
-/// Part 0..7 of the 12 bytes that K types of 4 and 5 bits keep their scales in: six bits each of the first four parts' scales and
-/// minimums; those of the last four have their low nibbles in bytes 8..11 and their high bits above the first ones'.
-ScaleMin scale_min(const std::byte* packed, int part) {
-  if (part < 4) return {byte_at(packed, part) & 63, byte_at(packed, part + 4) & 63};
-  const int low = byte_at(packed, part + 4);
-  return {(low & 15) | (byte_at(packed, part - 4) >> 6) << 4, (low >> 4) | (byte_at(packed, part) >> 6) << 4};
+void set_scales(FileBlock& out, float scale, float minimum) {
+  out.scale[0] = out.scale[1] = scale;
+  out.minimum = minimum;
+  out.offset = 0;
 }
 
-/// Number k (0..31) of 16 bytes of nibbles: 0..15 low, 16..31 high.
-int nibble(const std::byte* nibbles, int k) {
-  return k < 16 ? byte_at(nibbles, k) & 15 : byte_at(nibbles, k - 16) >> 4;
-}
-
-/// Number k of part `part` of 128 bytes of nibbles: each 32 bytes hold two parts, low and high.
-int k_nibble(const std::byte* nibbles, int part, int k) {
-  const int both = byte_at(nibbles, 32 * (part / 2) + k);
-  return part % 2 == 0 ? both & 15 : both >> 4;
-}
-
-void q5(const std::byte* block, bool has_min, float* out) {
-  const float d = half_to_float(load16(block));
-  const float m = has_min ? half_to_float(load16(block + 2)) : -16.0F * d;
-  const std::byte* bits = block + (has_min ? 4 : 2);
-  const std::uint32_t fifth = load32(bits);
-  for (int k = 0; k < 32; ++k) {
-    const int q = nibble(bits + 4, k) | static_cast<int>(fifth >> k & 1U) << 4;
-    out[k] = d * static_cast<float>(q) + m;
+void split_nibbles(const std::byte* bytes, FileBlock& out) {
+  for (std::size_t k = 0; k < 16; ++k) {
+    out.q[k] = u8(bytes[k] & std::byte{15});
+    out.q[k + 16] = u8(bytes[k] >> 4);
   }
 }
 
-void q45_k(const std::byte* block, bool five, float* out) {
-  const float d = half_to_float(load16(block)), dmin = half_to_float(load16(block + 2));
-  const std::byte* fifth = block + 16;
-  const std::byte* nibbles = block + (five ? 48 : 16);
-  for (int part = 0; part < 8; ++part) {
-    const auto [scale, min] = scale_min(block + 4, part);
-    for (int k = 0; k < 32; ++k) {
-      int q = k_nibble(nibbles, part, k);
-      if (five) q |= (byte_at(fifth, k) >> part & 1) << 4;
-      out[32 * part + k] = d * static_cast<float>(scale) * static_cast<float>(q) - dmin * static_cast<float>(min);
-    }
-  }
+void add_fifth_bits(const std::byte* at, FileBlock& out) {
+  std::uint32_t bits;
+  std::memcpy(&bits, at, 4);
+  for (std::size_t k = 0; k < 32; ++k)
+    out.q[k] = static_cast<std::uint8_t>(out.q[k] | ((bits >> k & 1U) << 4));
 }
 
-void q6_k(const std::byte* block, float* out) {
-  const float d = half_to_float(load16(block + 208));
-  for (int half = 0; half < 2; ++half) {
-    const std::byte* low = block + 64 * half;
-    const std::byte* high = block + 128 + 32 * half;
-    const std::byte* scales = block + 192 + 8 * half;
-    for (int i = 0; i < 128; ++i) {
-      const int quarter = i / 32, k = i % 32;
-      const int four = byte_at(low, (quarter % 2) * 32 + k) >> (quarter / 2 * 4) & 15;
-      const int q = (four | (byte_at(high, k) >> (2 * quarter) & 3) << 4) - 32;
-      const auto scale = static_cast<std::int8_t>(byte_at(scales, i / 16));
-      out[128 * half + i] = d * static_cast<float>(scale) * static_cast<float>(q);
-    }
+/// The 6-bit scale and minimum of block `b` of 8. Those of 4..7 keep their high bits above the first four.
+void k_scales(const std::byte* super, std::size_t b, FileBlock& out) {
+  const std::byte* s = super + 4;
+  const std::byte six{63}, four{15};
+  const auto top = [](std::byte v) { return (v >> 6) << 4; };
+  const std::byte scale = b < 4 ? s[b] & six : (s[b + 4] & four) | top(s[b - 4]);
+  const std::byte minimum = b < 4 ? s[b + 4] & six : (s[b + 4] >> 4) | top(s[b]);
+  set_scales(out, half_at(super) * static_cast<float>(u8(scale)),
+             -(half_at(super + 2) * static_cast<float>(u8(minimum))));
+}
+
+void read_q4_k(const std::byte* super, std::size_t b, const std::byte* nibbles, FileBlock& out) {
+  k_scales(super, b, out);
+  const std::byte* bytes = nibbles + 32 * (b / 2);
+  for (std::size_t k = 0; k < 32; ++k) out.q[k] = u8(b % 2 == 0 ? bytes[k] & std::byte{15} : bytes[k] >> 4);
+}
+
+void read_q6_k(const std::byte* super, std::size_t b, FileBlock& out) {
+  const std::size_t half = b / 4, quarter = b % 4;
+  const std::byte* low = super + 64 * half + 32 * (quarter % 2);
+  const std::byte* high = super + 128 + 32 * half;
+  for (std::size_t k = 0; k < 32; ++k) {
+    const std::byte nibble = quarter < 2 ? low[k] & std::byte{15} : low[k] >> 4;
+    out.q[k] = u8(nibble | ((high[k] >> static_cast<int>(2 * quarter)) & std::byte{3}) << 4);
+  }
+  const float d = half_at(super + 208);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto scale = static_cast<std::int8_t>(u8(super[192 + 8 * half + 2 * quarter + i]));
+    out.scale[i] = d * static_cast<float>(scale);
+  }
+  out.minimum = 0.0F;
+  out.offset = 32;
+}
+
+void dequantise_block(const FileBlock& block, float* out) {
+  for (std::size_t k = 0; k < 32; ++k) {
+    const float value = block.scale[k / 16] * static_cast<float>(int{block.q[k]} - block.offset);
+    out[k] = value + block.minimum;
   }
 }
 
 }  // namespace
 
-void dequantise_block(DataType type, const std::byte* block, float* out) {
+FileBlock read_block(DataType type, const std::byte* row, std::int64_t index) {
+  const std::int64_t blocks = block_elements(type) / 32;
+  const std::byte* at = row + static_cast<std::size_t>(index / blocks) * block_bytes(type);
+  const auto b = static_cast<std::size_t>(index % blocks);
+  FileBlock out;
   switch (type) {
     case DataType::q8_0:
-      for (int k = 0; k < 32; ++k) {
-        out[k] = half_to_float(load16(block)) * static_cast<float>(static_cast<std::int8_t>(byte_at(block, 2 + k)));
-      }
-      return;
+      for (std::size_t k = 0; k < 32; ++k) out.q[k] = u8(at[2 + k] ^ std::byte{0x80});
+      set_scales(out, half_at(at), 0.0F);
+      out.offset = 128;
+      return out;
     case DataType::q4_0:
-      for (int k = 0; k < 32; ++k) out[k] = half_to_float(load16(block)) * static_cast<float>(nibble(block + 2, k) - 8);
-      return;
+      split_nibbles(at + 2, out);
+      set_scales(out, half_at(at), -8.0F * half_at(at));
+      return out;
     case DataType::q4_1:
-      for (int k = 0; k < 32; ++k) {
-        out[k] = half_to_float(load16(block)) * static_cast<float>(nibble(block + 4, k)) + half_to_float(load16(block + 2));
-      }
-      return;
+      split_nibbles(at + 4, out);
+      set_scales(out, half_at(at), half_at(at + 2));
+      return out;
     case DataType::q5_0:
-      return q5(block, false, out);
+      split_nibbles(at + 6, out);
+      add_fifth_bits(at + 2, out);
+      set_scales(out, half_at(at), -16.0F * half_at(at));
+      return out;
     case DataType::q5_1:
-      return q5(block, true, out);
+      split_nibbles(at + 8, out);
+      add_fifth_bits(at + 4, out);
+      set_scales(out, half_at(at), half_at(at + 2));
+      return out;
     case DataType::q4_k:
-      return q45_k(block, false, out);
+      read_q4_k(at, b, at + 16, out);
+      return out;
     case DataType::q5_k:
-      return q45_k(block, true, out);
+      read_q4_k(at, b, at + 48, out);
+      for (std::size_t k = 0; k < 32; ++k)
+        out.q[k] = static_cast<std::uint8_t>(out.q[k] | (u8(at[16 + k]) >> b & 1) << 4);
+      return out;
     case DataType::q6_k:
-      return q6_k(block, out);
+      read_q6_k(at, b, out);
+      return out;
     default:
       assert(false && "not a block type");
+      return {};
   }
 }
 
-Q4Part q4_k_part(const std::byte* block, int part) {
-  const auto [scale, min] = scale_min(block + 4, part);
-  Q4Part out;
-  out.d = float_to_half(half_to_float(load16(block)) * static_cast<float>(scale));
-  out.m = float_to_half(-half_to_float(load16(block + 2)) * static_cast<float>(min));
-  for (int k = 0; k < 16; ++k) {
-    out.nibbles[static_cast<std::size_t>(k)] =
-        static_cast<std::byte>(k_nibble(block + 16, part, k) | k_nibble(block + 16, part, k + 16) << 4);
+void dequantise_row(DataType type, const std::byte* row, std::int64_t cols, float* out) {
+  if (is_quantised(type)) {
+    for (std::int64_t b = 0; b < cols / 32; ++b) dequantise_block(read_block(type, row, b), out + 32 * b);
+    return;
   }
-  return out;
-}
-
-std::array<std::byte, 34> q5_0_as_q8_0(const std::byte* block) {
-  std::array<std::byte, 34> out{block[0], block[1]};
-  const std::uint32_t fifth = load32(block + 2);
-  for (int k = 0; k < 32; ++k) {
-    const int q = (nibble(block + 6, k) | static_cast<int>(fifth >> k & 1U) << 4) - 16;
-    out[static_cast<std::size_t>(2 + k)] = static_cast<std::byte>(q);
+  if (type == DataType::f32) {
+    std::memcpy(out, row, static_cast<std::size_t>(cols) * 4);
+    return;
   }
-  return out;
+  for (std::int64_t c = 0; c < cols; ++c) {
+    const std::uint16_t bits = load16(row + 2 * c);
+    out[c] = type == DataType::f16 ? half_to_float(bits) : bfloat_to_float(bits);
+  }
 }
 
 }  // namespace helios::gpu

@@ -1,7 +1,6 @@
 #pragma once
-// GGUF's block types as they lie in files (ggml-common.h's block_q5_0 … block_q6_K), one block at a time.
+// GGUF's quantised blocks as they lie in files, 32 columns at a time.
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -9,18 +8,25 @@
 
 namespace helios::gpu {
 
-/// The floats of one block: block_elements(type) of them. Quantised types only.
-void dequantise_block(DataType type, const std::byte* block, float* out);
-
-/// One of the eight parts of a Q4_K block: 32 weights d * q + m. d and m are products of a 16-bit and a 6-bit number, here rounded
-/// to fp16: a weight is off by at most 2^-11 of d * q plus 2^-11 of |m| (and 2^-25 where those are subnormal).
-struct Q4Part {
-  std::uint16_t d = 0, m = 0;           // fp16
-  std::array<std::byte, 16> nibbles{};  // as Q4_1's: columns 0..15 low, 16..31 high
+/// 32 columns of a row: weight k = scale[k / 16] * (q[k] - offset) + minimum.
+struct FileBlock {
+  std::uint8_t q[32];
+  float scale[2];
+  float minimum;  // 0 where offset is not
+  int offset;     // 128 (q8_0), 32 (q6_k) or 0
 };
-Q4Part q4_k_part(const std::byte* block, int part);
 
-/// A Q5_0 block as a Q8_0 block: the same scale and whole numbers, exactly.
-std::array<std::byte, 34> q5_0_as_q8_0(const std::byte* block);
+/// Block `index` of a row of a quantised type. Layouts are ggml's:
+///   q8_0        fp16 d, 32 int8
+///   q4_0, q4_1  fp16 d (q4_1: and m), 16 bytes: columns 0..15 in the low nibbles, 16..31 in the high ones
+///   q5_0, q5_1  fp16 d (q5_1: and m), 32 fifth bits, 16 bytes as above
+///   q4_k, q5_k  256 columns: fp16 d, fp16 d of minimums, 8 pairs of a 6-bit scale and minimum in 12 bytes,
+///               q5_k: 32 bytes whose bit b is the fifth bit of block b, then 32 bytes for two blocks, low
+///               nibbles first
+///   q6_k        256 columns: 128 bytes of nibbles, 64 of bit pairs, 16 int8 scales of 16 columns, fp16 d
+FileBlock read_block(DataType type, const std::byte* row, std::int64_t index);
+
+/// A row of `cols` elements of any type as floats: what the file says, before any repacking.
+void dequantise_row(DataType type, const std::byte* row, std::int64_t cols, float* out);
 
 }  // namespace helios::gpu

@@ -1,28 +1,14 @@
 #include "gpu/load_parts.hpp"
 
 #include <algorithm>
-#include <cstring>
 
-#include "gpu/half.hpp"
+#include "gpu/file_blocks.hpp"
 #include "gpu/matrix.hpp"
 #include "gpu/quantise.hpp"
 
 namespace helios::gpu {
 
 namespace {
-
-void widen(DataType type, std::int64_t count, const std::byte* from, std::byte* to) {
-  if (type == DataType::f32) {
-    std::memcpy(to, from, static_cast<std::size_t>(count) * 4);
-    return;
-  }
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::uint16_t bits;
-    std::memcpy(&bits, from + 2 * i, 2);
-    const float value = type == DataType::f16 ? half_to_float(bits) : bfloat_to_float(bits);
-    std::memcpy(to + 4 * i, &value, 4);
-  }
-}
 
 /// Rows of floats in the file, held in blocks: a panel at a time, so that the floats stay in cache.
 void quantise(const LoadPiece& piece, const std::byte* bytes) {
@@ -33,8 +19,8 @@ void quantise(const LoadPiece& piece, const std::byte* bytes) {
   for (std::int64_t first = 0; first < piece.rows; first += kPanelRows) {
     const std::int64_t count = std::min(kPanelRows, piece.rows - first);
     for (std::int64_t r = 0; r < count; ++r) {
-      widen(piece.type, piece.cols, bytes + static_cast<std::size_t>(first + r) * from_row,
-            reinterpret_cast<std::byte*>(floats.data()));
+      dequantise_row(piece.type, bytes + static_cast<std::size_t>(first + r) * from_row, piece.cols,
+                     floats.data());
       quantise_row(piece.held(), floats.data(), piece.cols,
                    blocks.data() + static_cast<std::size_t>(r) * to_row);
     }
@@ -107,7 +93,7 @@ Result<void> load_part(const LoadPart& part, std::span<std::byte> staging) {
   const std::span<std::byte> bytes = staging.first(static_cast<std::size_t>(piece.file_bytes));
   if (Result<void> read = piece.file->read_at(piece.file_offset, bytes); !read) return read;
   if (piece.raw) {
-    widen(piece.type, piece.rows, bytes.data(), piece.destination);
+    dequantise_row(piece.type, bytes.data(), piece.rows, reinterpret_cast<float*>(piece.destination));
   } else if (piece.quantise_to) {
     quantise(piece, bytes.data());
   } else {

@@ -1,73 +1,82 @@
 #include "gpu/matrix.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cassert>
 #include <cstring>
 
 #include "gpu/file_blocks.hpp"
 #include "gpu/half.hpp"
-#include "gpu/quantise.hpp"
 
 namespace helios::gpu {
 
 namespace {
+
+constexpr std::size_t kHigh = 256;  // where the vectors of high bits begin in a block of q5_1 and q6_k
 
 std::uint16_t load16(const std::byte* at) {
   std::uint16_t value;
   std::memcpy(&value, at, 2);
   return value;
 }
-void store16(std::byte* at, std::uint16_t value) {
-  std::memcpy(at, &value, 2);
+void store_half(std::byte* at, float value) {
+  const std::uint16_t half = float_to_half(value);
+  std::memcpy(at, &half, 2);
 }
 
-// One block of 32 columns of row r of a panel. GGUF's 4-bit blocks hold columns 0..15 in the low nibbles of
-// 16 bytes and 16..31 in the high ones.
-void pack_q8_block(const std::byte* block, std::byte* out, std::size_t r) {
-  for (std::size_t k = 0; k < 32; ++k) out[64 * (k / 4) + 4 * r + k % 4] = block[2 + k] ^ std::byte{0x80};
-  std::memcpy(out + 512 + 2 * r, block, 2);
+/// Where the scales of a block begin: 16 fp16, and 16 more but in q8_0.
+constexpr std::size_t scales_offset(DataType packed) {
+  return panel_bytes(packed, 32) - (packed == DataType::q8_0 ? 32 : 64);
 }
-void pack_q4_block(const std::byte* nibbles, std::uint16_t d, std::uint16_t m, std::byte* out,
-                   std::size_t r) {
-  const auto nibble = [nibbles](std::size_t k) {
-    return k < 16 ? nibbles[k] & std::byte{15} : nibbles[k - 16] >> 4;
-  };
-  for (std::size_t j = 0; j < 4; ++j) {
-    for (std::size_t i = 0; i < 4; ++i)
-      out[64 * j + 4 * r + i] = nibble(8 * j + i) | nibble(8 * j + 4 + i) << 4;
+
+/// 32 columns of row r of a panel.
+void pack_block(DataType packed, const FileBlock& in, std::byte* out, std::size_t r) {
+  std::byte* scales = out + scales_offset(packed) + 2 * r;
+  store_half(scales, in.scale[0]);
+  if (packed == DataType::q8_0) {
+    for (std::size_t g = 0; g < 8; ++g) std::memcpy(out + 64 * g + 4 * r, in.q + 4 * g, 4);
+    return;
   }
-  store16(out + 256 + 2 * r, d);
-  store16(out + 288 + 2 * r, m);
+  store_half(scales + 32, packed == DataType::q6_k ? in.scale[1] : in.minimum);
+  out += 4 * r;
+  for (std::size_t j = 0; j < 4; ++j) {
+    for (std::size_t i = 0; i < 4; ++i) {
+      out[64 * j + i] = static_cast<std::byte>((in.q[8 * j + i] & 15) | (in.q[8 * j + 4 + i] & 15) << 4);
+    }
+  }
+  if (packed == DataType::q5_1) {
+    for (std::size_t i = 0; i < 4; ++i) {
+      int bits = 0;
+      for (std::size_t g = 0; g < 8; ++g) bits |= in.q[4 * g + i] >> 4 << g;
+      out[kHigh + i] = static_cast<std::byte>(bits);
+    }
+  } else if (packed == DataType::q6_k) {
+    for (std::size_t i = 0; i < 8; ++i) {
+      int bits = 0;
+      for (std::size_t t = 0; t < 4; ++t) bits |= in.q[16 * (i / 4) + 4 * t + i % 4] >> 4 << (2 * t);
+      out[kHigh + 64 * (i / 4) + i % 4] = static_cast<std::byte>(bits);
+    }
+  }
 }
 
-/// 32 columns of a file's block, as floats quantised again.
-void pack_as_q8(DataType type, const std::byte* block, std::int64_t part, std::byte* panel, std::size_t r) {
-  std::array<float, 256> values;
-  dequantise_block(type, block, values.data());
-  std::array<std::byte, 34> q8;
-  quantise_row(DataType::q8_0, values.data() + 32 * part, 32, q8.data());
-  pack_q8_block(q8.data(), panel, r);
-}
-
-void pack_part(DataType type, const std::byte* block, std::int64_t part, std::byte* panel, std::size_t r) {
-  switch (type) {
-    case DataType::q8_0:
-      return pack_q8_block(block, panel, r);
-    case DataType::q4_1:
-      return pack_q4_block(block + 4, load16(block), load16(block + 2), panel, r);
-    case DataType::q4_0: {
-      const std::uint16_t d = load16(block);
-      return pack_q4_block(block + 2, d, float_to_half(-8.0F * half_to_float(d)), panel, r);
+/// The inverse, as floats.
+void unpack_block(DataType packed, const std::byte* block, std::size_t r, float* out) {
+  const std::byte* scales = block + scales_offset(packed) + 2 * r;
+  const float d = half_to_float(load16(scales));
+  const float second = packed == DataType::q8_0 ? 0.0F : half_to_float(load16(scales + 32));
+  block += 4 * r;
+  const auto byte = [block](std::size_t at) { return std::to_integer<int>(block[at]); };
+  for (std::size_t k = 0; k < 32; ++k) {
+    const std::size_t g = k / 4, i = k % 4;
+    if (packed == DataType::q8_0) {
+      out[k] = d * static_cast<float>(byte(64 * g + i) - 128);
+      continue;
     }
-    case DataType::q4_k: {
-      const Q4Part q4 = q4_k_part(block, static_cast<int>(part));
-      return pack_q4_block(q4.nibbles.data(), q4.d, q4.m, panel, r);
+    int q = byte(64 * (g / 2) + i) >> (g % 2 == 0 ? 0 : 4) & 15;
+    if (packed == DataType::q6_k) {
+      q |= (byte(kHigh + 64 * (g / 4) + i) >> (2 * (g % 4)) & 3) << 4;
+      out[k] = (k < 16 ? d : second) * static_cast<float>(q - 32);
+      continue;
     }
-    case DataType::q5_0:
-      return pack_q8_block(q5_0_as_q8_0(block).data(), panel, r);
-    default:
-      return pack_as_q8(type, block, part, panel, r);
+    if (packed == DataType::q5_1) q |= (byte(kHigh + i) >> g & 1) << 4;
+    out[k] = d * static_cast<float>(q) + second;
   }
 }
 
@@ -79,10 +88,9 @@ void pack_row(DataType type, std::int64_t cols, const std::byte* row, std::byte*
     }
     return;
   }
-  const std::size_t block = panel_bytes(type, 32);  // of the panel
-  const std::int64_t parts = block_elements(type) / 32;
-  for (std::int64_t b = 0; b < cols / block_elements(type); ++b, row += block_bytes(type)) {
-    for (std::int64_t part = 0; part < parts; ++part, panel += block) pack_part(type, row, part, panel, r);
+  const std::size_t packed_block = panel_bytes(type, 32);
+  for (std::int64_t b = 0; b < cols / 32; ++b, panel += packed_block) {
+    pack_block(packed_type(type), read_block(type, row, b), panel, r);
   }
 }
 
@@ -90,10 +98,10 @@ void pack_row(DataType type, std::int64_t cols, const std::byte* row, std::byte*
 
 void pack_panels(DataType file_type, std::int64_t rows, std::int64_t cols, const std::byte* file,
                  std::byte* panels) {
-  const std::size_t panel = panel_bytes(packed_type(file_type), cols);
+  const std::size_t panel = panel_bytes(file_type, cols);
   for (std::int64_t r = 0; r < rows; ++r) {
     std::byte* to = panels + static_cast<std::size_t>(r / kPanelRows) * panel;
-    // Zero bytes are weight zero in every type (q8_0: scale 0), so a short panel starts as zeros.
+    // Zero bytes are weight zero in every type (scale 0, minimum 0), so a short panel starts as zeros.
     if (r % kPanelRows == 0 && rows - r < kPanelRows) std::memset(to, 0, panel);
     pack_row(file_type, cols, file + static_cast<std::size_t>(r) * row_bytes(file_type, cols), to,
              static_cast<std::size_t>(r % kPanelRows));
@@ -104,36 +112,15 @@ void unpack_row(const Matrix& matrix, std::int64_t row, float* out) {
   const std::byte* panel =
       matrix.data + static_cast<std::size_t>(row / kPanelRows) * panel_bytes(matrix.type, matrix.cols);
   const auto r = static_cast<std::size_t>(row % kPanelRows);
-  for (std::size_t c = 0; c < static_cast<std::size_t>(matrix.cols); ++c) {
-    const std::size_t b = c / 32, k = c % 32;
-    switch (matrix.type) {
-      case DataType::f32:
-        std::memcpy(out + c, panel + (c * 16 + r) * 4, 4);
-        break;
-      case DataType::f16:
-        out[c] = half_to_float(load16(panel + (c * 16 + r) * 2));
-        break;
-      case DataType::bf16:
-        out[c] = bfloat_to_float(load16(panel + (c * 16 + r) * 2));
-        break;
-      case DataType::q8_0: {
-        const std::byte* block = panel + 544 * b;
-        const int q = std::to_integer<int>(block[64 * (k / 4) + 4 * r + k % 4]) - 128;
-        out[c] = half_to_float(load16(block + 512 + 2 * r)) * static_cast<float>(q);
-        break;
-      }
-      case DataType::q4_1: {
-        const std::byte* block = panel + 320 * b;
-        const std::byte both = block[64 * (k / 8) + 4 * r + k % 4];
-        const int q = std::to_integer<int>(k % 8 < 4 ? both & std::byte{15} : both >> 4);
-        out[c] = half_to_float(load16(block + 256 + 2 * r)) * static_cast<float>(q) +
-                 half_to_float(load16(block + 288 + 2 * r));
-        break;
-      }
-      default:
-        assert(false && "not the type of a panel");
-    }
+  if (is_quantised(matrix.type)) {
+    const std::size_t block = panel_bytes(matrix.type, 32);
+    for (std::int64_t b = 0; b < matrix.cols / 32; ++b, panel += block, out += 32)
+      unpack_block(matrix.type, panel, r, out);
+    return;
   }
+  const std::size_t size = block_bytes(matrix.type);
+  for (std::size_t c = 0; c < static_cast<std::size_t>(matrix.cols); ++c)
+    dequantise_row(matrix.type, panel + (c * 16 + r) * size, 1, out + c);
 }
 
 }  // namespace helios::gpu

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "gpu/matrix.hpp"
+#include "gpu/file_blocks.hpp"
 
 namespace helios::model {
 
@@ -86,12 +86,12 @@ Result<void> Checkpoint::read(const StoredTensor& tensor, std::span<std::byte> o
 Result<std::vector<float>> Checkpoint::read_floats(const StoredTensor& tensor) const {
   std::vector<std::byte> bytes(tensor.bytes);
   if (Result<void> done = read(tensor, bytes); !done) return done.error();
-  std::vector<std::byte> panels(gpu::packed_matrix_bytes(tensor.type, tensor.rows(), tensor.cols()));
-  gpu::pack_panels(tensor.type, tensor.rows(), tensor.cols(), bytes.data(), panels.data());
-  const gpu::Matrix packed{gpu::packed_type(tensor.type), tensor.rows(), tensor.cols(), panels.data()};
   std::vector<float> values(static_cast<std::size_t>(tensor.rows() * tensor.cols()));
-  for (std::int64_t row = 0; row < tensor.rows(); ++row)
-    gpu::unpack_row(packed, row, values.data() + row * tensor.cols());
+  const std::size_t row_bytes = gpu::row_bytes(tensor.type, tensor.cols());
+  for (std::int64_t row = 0; row < tensor.rows(); ++row) {
+    gpu::dequantise_row(tensor.type, bytes.data() + static_cast<std::size_t>(row) * row_bytes, tensor.cols(),
+                        values.data() + row * tensor.cols());
+  }
   return values;
 }
 

@@ -445,7 +445,8 @@ class GgufParser {
       if (known.type) return *known.type;
       return fail(Errc::unsupported,
                   who + " is of type " + known.name +
-                      ", which is not read: use a file of F32, F16, BF16, Q8_0, Q4_0 or Q4_1");
+                      ", which is not read: use a file of F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, "
+                      "Q4_K, Q5_K or Q6_K");
     }
     return fail(Errc::bad_file,
                 who + " is of unknown type " + text(number) + ": the file is damaged or too new");

@@ -28,6 +28,7 @@ void pack_row_reference(const float* y, const Activation& out, std::int64_t row)
     const float inverse = finite && amax > kTinyBlock ? 127.0F / amax : 0.0F;
     const bool fine = finite && amax > fine_above;
     std::int32_t sum = 0, residue_sum = 0;
+    block->z_first[lane] = residue->z_first[lane] = 0;
     for (std::size_t k = 0; k < 32; ++k) {
       const float steps = finite ? x[k] * inverse : 0.0F;
       const auto q = static_cast<std::int8_t>(std::lrintf(steps));
@@ -37,6 +38,10 @@ void pack_row_reference(const float* y, const Activation& out, std::int64_t row)
       residue->q[k / 4][lane][k % 4] = rest;
       sum += q;
       residue_sum += rest;
+      if (k < 16) {
+        block->z_first[lane] -= 32 * q;
+        residue->z_first[lane] -= 32 * rest;
+      }
     }
     const float d = finite ? amax / 127.0F : std::numeric_limits<float>::quiet_NaN();
     block->d[lane] = d;

@@ -16,7 +16,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace helios::gpu::HWY_NAMESPACE {
 
-/// Rounds 32 floats times `scale` to int8 columns of one row of a tile; gives their sum.
+/// Rounds 32 floats times `scale` to int8 columns of one row of a tile, with the offsets' sums (z, z_first);
+/// gives the sum.
 template <class Block>
 HWY_INLINE std::int32_t round_block(const float* x, VF scale, Block& block, std::size_t lane) {
   const DF d;
@@ -24,14 +25,25 @@ HWY_INLINE std::int32_t round_block(const float* x, VF scale, Block& block, std:
   const hn::Rebind<std::int8_t, DF> d8;
   constexpr std::size_t kLanes = hn::MaxLanes(d);
   HWY_ALIGN std::int8_t q[32];
-  auto sums = hn::Zero(di);
+  auto first = hn::Zero(di), second = hn::Zero(di);
   for (std::size_t k = 0; k < 32; k += kLanes) {
     const auto rounded = hn::NearestInt(hn::Mul(hn::LoadU(d, x + k), scale));
+    auto& sums = k < 16 ? first : second;
     sums = hn::Add(sums, rounded);
     hn::StoreU(hn::DemoteTo(d8, rounded), d8, q + k);
   }
+  const std::int32_t first_sum = hn::GetLane(hn::SumOfLanes(di, first));
+  const std::int32_t sum = first_sum + hn::GetLane(hn::SumOfLanes(di, second));
+  block.z[lane] = -128 * sum;
+  block.z_first[lane] = -32 * first_sum;
   for (std::size_t j = 0; j < 8; ++j) std::memcpy(block.q[j][lane], q + 4 * j, 4);
-  return hn::GetLane(hn::SumOfLanes(di, sums));
+  return sum;
+}
+
+template <class Block>
+HWY_INLINE void clear_row(Block& block, std::size_t lane) {
+  for (auto& columns : block.q) std::memset(columns[lane], 0, 4);
+  block.z[lane] = block.z_first[lane] = 0;
 }
 
 /// Row `row`, whose floats are in place already: its tiles, when the shape has them.
@@ -71,16 +83,13 @@ HWY_INLINE void pack_tiles(const Activation& out, std::int64_t row) {
       }
       residue_sum = round_block(rest, hn::Set(d, kResidueSteps), *residue, lane);
     } else {
-      for (auto& columns : residue->q) std::memset(columns[lane], 0, 4);
-      if (!finite)
-        for (auto& columns : block->q) std::memset(columns[lane], 0, 4);
+      clear_row(*residue, lane);
+      if (!finite) clear_row(*block, lane);
     }
     const float scale = finite ? amax / 127.0F : std::numeric_limits<float>::quiet_NaN();
     block->d[lane] = scale;
     block->s[lane] = scale * (static_cast<float>(sum) + static_cast<float>(residue_sum) / kResidueSteps);
-    block->z[lane] = -128 * sum;
     block->fine[lane] = fine ? 1 : 0;
-    residue->z[lane] = -128 * residue_sum;
   }
 }
 

@@ -20,6 +20,5 @@ Kernel<RopeKvWrite> rope_kv_write_kernel(Isa isa);
 Kernel<RowStore> row_store_kernel(Isa isa);
 Kernel<Sample> sample_kernel(Isa isa);
 Kernel<SiluMulPack> silu_mul_pack_kernel(Isa isa);
-void embed_host(const Embed& op, std::int64_t chunk, std::int64_t chunks);
 
 }  // namespace helios::gpu
