@@ -11,7 +11,7 @@ Result<void> refuse(const char* op, const char* why) {
 }
 
 Result<void> check_matrix(const char* op, const Matrix& w, std::int64_t cols) {
-  if (w.rows < 1 || w.cols < 1 || w.type == DataType::q4_0)
+  if (w.rows < 1 || w.cols < 1 || w.type != packed_type(w.type))
     return refuse(op, "the matrix is empty or not packed");
   if (w.cols != cols) return refuse(op, "the matrix's columns differ from the input's");
   if (w.cols % block_elements(w.type) != 0) return refuse(op, "columns are not whole blocks");

@@ -5,9 +5,8 @@
 
 namespace helios::gpu {
 
-/// Element types of weights. Block types keep GGUF's layouts in files: 32 elements a block, fp16 scales
-/// first.
-enum class DataType : std::uint8_t { f32, f16, bf16, q8_0, q4_0, q4_1 };
+/// Element types of weights. Block types keep GGUF's layouts in files (gpu/file_blocks.hpp).
+enum class DataType : std::uint8_t { f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q4_k, q5_k, q6_k };
 
 constexpr std::string_view to_string(DataType type) noexcept {
   switch (type) {
@@ -23,6 +22,16 @@ constexpr std::string_view to_string(DataType type) noexcept {
       return "Q4_0";
     case DataType::q4_1:
       return "Q4_1";
+    case DataType::q5_0:
+      return "Q5_0";
+    case DataType::q5_1:
+      return "Q5_1";
+    case DataType::q4_k:
+      return "Q4_K";
+    case DataType::q5_k:
+      return "Q5_K";
+    case DataType::q6_k:
+      return "Q6_K";
   }
   return "?";
 }
@@ -31,9 +40,9 @@ constexpr bool is_quantised(DataType type) noexcept {
   return type >= DataType::q8_0;
 }
 
-/// Elements that share a scale: rows of a matrix are whole blocks.
+/// Elements of one block in a file: rows of a matrix are whole blocks.
 constexpr std::int64_t block_elements(DataType type) noexcept {
-  return is_quantised(type) ? 32 : 1;
+  return type >= DataType::q4_k ? 256 : is_quantised(type) ? 32 : 1;
 }
 
 /// Bytes of one block in a file.
@@ -50,6 +59,16 @@ constexpr std::size_t block_bytes(DataType type) noexcept {
       return 18;
     case DataType::q4_1:
       return 20;
+    case DataType::q5_0:
+      return 22;
+    case DataType::q5_1:
+      return 24;
+    case DataType::q4_k:
+      return 144;
+    case DataType::q5_k:
+      return 176;
+    case DataType::q6_k:
+      return 210;
   }
   return 0;
 }

@@ -1,10 +1,13 @@
 #include "gpu/matrix.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cstring>
 
+#include "gpu/file_blocks.hpp"
 #include "gpu/half.hpp"
+#include "gpu/quantise.hpp"
 
 namespace helios::gpu {
 
@@ -38,6 +41,36 @@ void pack_q4_block(const std::byte* nibbles, std::uint16_t d, std::uint16_t m, s
   store16(out + 288 + 2 * r, m);
 }
 
+/// 32 columns of a file's block, as floats quantised again.
+void pack_as_q8(DataType type, const std::byte* block, std::int64_t part, std::byte* panel, std::size_t r) {
+  std::array<float, 256> values;
+  dequantise_block(type, block, values.data());
+  std::array<std::byte, 34> q8;
+  quantise_row(DataType::q8_0, values.data() + 32 * part, 32, q8.data());
+  pack_q8_block(q8.data(), panel, r);
+}
+
+void pack_part(DataType type, const std::byte* block, std::int64_t part, std::byte* panel, std::size_t r) {
+  switch (type) {
+    case DataType::q8_0:
+      return pack_q8_block(block, panel, r);
+    case DataType::q4_1:
+      return pack_q4_block(block + 4, load16(block), load16(block + 2), panel, r);
+    case DataType::q4_0: {
+      const std::uint16_t d = load16(block);
+      return pack_q4_block(block + 2, d, float_to_half(-8.0F * half_to_float(d)), panel, r);
+    }
+    case DataType::q4_k: {
+      const Q4Part q4 = q4_k_part(block, static_cast<int>(part));
+      return pack_q4_block(q4.nibbles.data(), q4.d, q4.m, panel, r);
+    }
+    case DataType::q5_0:
+      return pack_q8_block(q5_0_as_q8_0(block).data(), panel, r);
+    default:
+      return pack_as_q8(type, block, part, panel, r);
+  }
+}
+
 void pack_row(DataType type, std::int64_t cols, const std::byte* row, std::byte* panel, std::size_t r) {
   if (!is_quantised(type)) {
     const std::size_t size = block_bytes(type);
@@ -46,23 +79,10 @@ void pack_row(DataType type, std::int64_t cols, const std::byte* row, std::byte*
     }
     return;
   }
-  const std::size_t packed_block = panel_bytes(packed_type(type), 32);
-  for (std::int64_t b = 0; b < cols / 32; ++b, row += block_bytes(type), panel += packed_block) {
-    switch (type) {
-      case DataType::q8_0:
-        pack_q8_block(row, panel, r);
-        break;
-      case DataType::q4_1:
-        pack_q4_block(row + 4, load16(row), load16(row + 2), panel, r);
-        break;
-      case DataType::q4_0: {
-        const std::uint16_t d = load16(row);
-        pack_q4_block(row + 2, d, float_to_half(-8.0F * half_to_float(d)), panel, r);
-        break;
-      }
-      default:
-        assert(false && "not a block type");
-    }
+  const std::size_t block = panel_bytes(type, 32);  // of the panel
+  const std::int64_t parts = block_elements(type) / 32;
+  for (std::int64_t b = 0; b < cols / block_elements(type); ++b, row += block_bytes(type)) {
+    for (std::int64_t part = 0; part < parts; ++part, panel += block) pack_part(type, row, part, panel, r);
   }
 }
 
@@ -102,7 +122,6 @@ void unpack_row(const Matrix& matrix, std::int64_t row, float* out) {
         out[c] = half_to_float(load16(block + 512 + 2 * r)) * static_cast<float>(q);
         break;
       }
-      case DataType::q4_0:
       case DataType::q4_1: {
         const std::byte* block = panel + 320 * b;
         const std::byte both = block[64 * (k / 8) + 4 * r + k % 4];
@@ -111,6 +130,8 @@ void unpack_row(const Matrix& matrix, std::int64_t row, float* out) {
                  half_to_float(load16(block + 288 + 2 * r));
         break;
       }
+      default:
+        assert(false && "not the type of a panel");
     }
   }
 }
