@@ -114,3 +114,14 @@ def answer(trunk, prompts, output, max_tokens, streams, most):
             for (name, ids), tokens in zip(batch, answers):
                 file.write(json.dumps({"id": name, "text": text.tokenizer.decode(tokens), "prompt_ids": ids, "token_ids": tokens}) + "\n")
     return len(wanted)
+
+
+def encode(trunk, prompts, answers, output):
+    """Answers of another model (lines with id and text) in this model's ids: text to learn from where own answers are dear."""
+    text, given = Text(trunk), {item["id"]: item["text"] for item in answers}
+    with Path(output).open("w", encoding="utf-8") as file:
+        for p in prompts:
+            if p["id"] not in given:
+                continue
+            ids, tokens = text.ids(p["prompt"], p.get("raw", False)), text.ids(given[p["id"]], True)
+            file.write(json.dumps({"id": p["id"], "text": given[p["id"]], "prompt_ids": ids, "token_ids": tokens}) + "\n")

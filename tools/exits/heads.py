@@ -51,14 +51,7 @@ class ExitHead(nn.Module):
         return self.config.layers - (self.kind in ("block", "lora"))
 
     def layer_weights(self):
-        weights = dict(self.base)
-        for name, parameter in self.block.items():
-            part, which = name.split("/")
-            if which == "weight":
-                weights[part + ".weight"] = parameter
-            elif which == "lora_a":
-                weights[part + ".weight"] = self.base[part + ".weight"] + self.block[part + "/lora_b"] @ parameter
-        return weights
+        return self.base | {name.replace("/", "."): parameter for name, parameter in self.block.items()}
 
     def forward(self, x):
         """States at the exit [batch, tokens, hidden] to normed states, which the model's head takes."""

@@ -6,9 +6,13 @@ from heads import least_squares
 from states import full_argmax
 
 
+JUDGED = 1000  # held-out positions; each costs two products with the whole head at every depth
+
+
 def scan(trunk, states):
     kept = np.load(states.folder / "scan.npz")
-    all_states, fit = kept["states"], int(kept["fit"])
+    fit = int(kept["fit"])
+    all_states = kept["states"][:, :fit + JUDGED]
     last = torch.from_numpy(all_states[-1].astype(np.float32))
     wanted = full_argmax(trunk, last[fit:])
     print(f"layers  own head  affine     (agreement with full depth at {len(wanted)} held-out answer positions; fitted on {fit})")

@@ -124,6 +124,7 @@ class States:
         self.ids, self.starts = np.load(self.folder / "ids.npy"), np.load(self.folder / "starts.npy")
         self.answers, self.held = np.load(self.folder / "answers.npy"), np.load(self.folder / "held.npy")
         self.teacher = np.load(self.folder / "teacher.npy")
+        self.chosen = np.unique(self.teacher)
         sequences = np.arange(len(self.starts) - 1)
         self.train_sequences, self.held_sequences = sequences[sequences % HELD_OUT_EVERY != 0], sequences[::HELD_OUT_EVERY]
 

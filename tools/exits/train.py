@@ -1,4 +1,5 @@
-"""Distillation from full depth: cross-entropy to its distribution on a sampled vocabulary, at sampled answer positions."""
+"""Distillation from full depth at sampled answer positions: cross-entropy to its distribution over the ids that it chose anywhere in
+the data and 2,048 random ones, anew each step."""
 
 import math
 import time
@@ -12,7 +13,7 @@ from progress import progress
 from states import LOGIT_ROWS
 from trunk import rms_norm
 
-TEACHER_TOP, RANDOM_IDS = 24, 2048
+RANDOM_IDS = 2048
 CHUNK = 8192
 THRESHOLDS = (0.5, 0.7, 0.9)
 
@@ -65,9 +66,8 @@ def loss_of(head, trunk, states, depth, sequences, positions, chance):
     picked, teacher = torch.cat(picked), torch.cat(teacher)
     with torch.no_grad():
         wanted = rms_norm(teacher, trunk.output_norm, trunk.config.epsilon)
-        top = (wanted @ trunk.head.T).topk(TEACHER_TOP).indices
-        ids = torch.cat([top.flatten(), torch.from_numpy(chance.integers(0, trunk.config.vocab, RANDOM_IDS))]).unique()
-        part = trunk.head[ids]
+        ids = np.union1d(states.chosen, chance.integers(0, trunk.config.vocab, RANDOM_IDS))
+        part = trunk.head[torch.from_numpy(ids)]
         target = (wanted @ part.T).softmax(-1)
     return -(target * (picked @ part.T).log_softmax(-1)).sum(-1).mean()
 

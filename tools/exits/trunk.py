@@ -64,20 +64,27 @@ def causal(config, q, k, v):
     return F.scaled_dot_product_attention(q, k.repeat_interleave(group, 1), v.repeat_interleave(group, 1), is_causal=True)
 
 
+def project(weights, name, x):
+    """A matrix, its bias where there is one, and low-rank deltas where there are some."""
+    y = F.linear(x, weights[name + ".weight"], weights.get(name + ".bias"))
+    if name + ".lora_a" in weights:
+        y = y + F.linear(F.linear(x, weights[name + ".lora_a"]), weights[name + ".lora_b"])
+    return y
+
+
 def run_layer(config, weights, x, attend=causal):
-    """One decoder layer. weights: tensors by GGUF name without the prefix; x: [batch, tokens, hidden]; attend: from q, k, v
-    [batch, heads, tokens, d], not yet rotated, to the attended values."""
+    """One decoder layer. weights: tensors by GGUF name without the prefix, and by `attn_q.lora_a`, …; x: [batch, tokens, hidden];
+    attend: from q, k, v [batch, heads, tokens, d], not yet rotated, to the attended values."""
     batch, tokens, _ = x.shape
 
     def split(name, heads):
-        y = F.linear(h, weights[name + ".weight"], weights.get(name + ".bias"))
-        return y.view(batch, tokens, heads, config.head_dim).transpose(1, 2)
+        return project(weights, name, h).view(batch, tokens, heads, config.head_dim).transpose(1, 2)
 
     h = rms_norm(x, weights["attn_norm.weight"], config.epsilon)
     out = attend(config, split("attn_q", config.heads), split("attn_k", config.kv_heads), split("attn_v", config.kv_heads))
-    x = x + F.linear(out.transpose(1, 2).reshape(batch, tokens, -1), weights["attn_output.weight"])
+    x = x + project(weights, "attn_output", out.transpose(1, 2).reshape(batch, tokens, -1))
     h = rms_norm(x, weights["ffn_norm.weight"], config.epsilon)
-    return x + F.linear(F.silu(F.linear(h, weights["ffn_gate.weight"])) * F.linear(h, weights["ffn_up.weight"]), weights["ffn_down.weight"])
+    return x + project(weights, "ffn_down", F.silu(project(weights, "ffn_gate", h)) * project(weights, "ffn_up", h))
 
 
 class Trunk:
