@@ -26,7 +26,7 @@ std::vector<float> there_and_back(const std::vector<float>& x) {
   std::vector<std::byte> block(block_bytes(DataType::q4_k));
   quantise_row(DataType::q4_k, x.data(), 256, block.data());
   std::vector<float> back(256);
-  dequantise_block(DataType::q4_k, block.data(), back.data());
+  dequantise_row(DataType::q4_k, block.data(), 256, back.data());
   return back;
 }
 
