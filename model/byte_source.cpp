@@ -85,6 +85,19 @@ Result<std::shared_ptr<const ByteSource>> open_file_source(const std::string& pa
       std::make_shared<FileSource>(descriptor, static_cast<std::uint64_t>(status.st_size)));
 }
 
+Result<std::string> read_text(const std::string& path, std::uint64_t most_bytes, Errc too_large) {
+  const Result<std::shared_ptr<const ByteSource>> source = open_file_source(path);
+  if (!source) return source.error();
+  if ((*source)->size() > most_bytes) {
+    return fail(too_large, path + " has " + std::to_string((*source)->size()) + " bytes, at most " +
+                               std::to_string(most_bytes) + " are read: it is not what its name says");
+  }
+  std::string text(static_cast<std::size_t>((*source)->size()), '\0');
+  if (Result<void> read = (*source)->read_at(0, std::as_writable_bytes(std::span(text))); !read)
+    return fail(read.error().code, path + ": " + read.error().message);
+  return text;
+}
+
 std::shared_ptr<const ByteSource> memory_source(std::span<const std::byte> bytes) {
   return std::make_shared<MemorySource>(bytes);
 }

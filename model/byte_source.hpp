@@ -24,6 +24,11 @@ class ByteSource {
 /// Opens a regular file for reading. Errors: io_error with the system's reason.
 Result<std::shared_ptr<const ByteSource>> open_file_source(const std::string& path);
 
+/// A whole file that is to be parsed. Errors: io_error (names the file), and `too_large` when it has more
+/// than `most_bytes`.
+Result<std::string> read_text(const std::string& path, std::uint64_t most_bytes,
+                              Errc too_large = Errc::bad_file);
+
 /// Borrows `bytes`, which must outlive the source (tests, fuzzers).
 std::shared_ptr<const ByteSource> memory_source(std::span<const std::byte> bytes);
 

@@ -68,14 +68,9 @@ Result<std::optional<std::string>> read_chat_template(const std::string& folder)
   const std::string path = folder + "/chat_template.jinja";
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored)) {
-    const Result<std::shared_ptr<const ByteSource>> source = open_file_source(path);
-    if (!source) return source.error();
-    if ((*source)->size() > ChatTemplateLimits{}.template_bytes)
-      return fail(Errc::bad_file, fmt::format("{} has {} bytes: too long", path, (*source)->size()));
-    std::string text(static_cast<std::size_t>((*source)->size()), '\0');
-    if (Result<void> read = (*source)->read_at(0, std::as_writable_bytes(std::span(text))); !read)
-      return fail(read.error().code, path + ": " + read.error().message);
-    return std::optional(std::move(text));
+    Result<std::string> text = read_text(path, ChatTemplateLimits{}.template_bytes);
+    if (!text) return text.error();
+    return std::optional(std::move(*text));
   }
   const Result<JsonObject> config = read_if_there(folder, "tokenizer_config.json");
   if (!config) return config.error();

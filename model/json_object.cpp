@@ -18,17 +18,9 @@ std::string shown(std::string_view foreign) {
 }
 
 Result<JsonObject> JsonObject::read(const std::string& path, std::size_t most_bytes) {
-  const Result<std::shared_ptr<const ByteSource>> source = open_file_source(path);
-  if (!source) return source.error();
-  if ((*source)->size() > most_bytes) {
-    return fail(Errc::bad_file,
-                fmt::format("{} has {} bytes, at most {} are read: it is not what its name says", path,
-                            (*source)->size(), most_bytes));
-  }
-  std::string text(static_cast<std::size_t>((*source)->size()), '\0');
-  if (Result<void> read = (*source)->read_at(0, std::as_writable_bytes(std::span(text))); !read)
-    return fail(read.error().code, path + ": " + read.error().message);
-  return parse(text, path);
+  const Result<std::string> text = read_text(path, most_bytes);
+  if (!text) return text.error();
+  return parse(*text, path);
 }
 
 Result<JsonObject> JsonObject::parse(std::string_view text, std::string label) {

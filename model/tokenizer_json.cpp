@@ -6,12 +6,12 @@
 #include <array>
 #include <boost/json.hpp>
 #include <cmath>
-#include <fstream>
 #include <initializer_list>
 #include <limits>
 #include <unordered_set>
 #include <utility>
 
+#include "model/byte_source.hpp"
 #include "model/json_text.hpp"
 #include "model/tokenizer.hpp"
 
@@ -533,17 +533,9 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::parse_tokenizer_json(std::st
 
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_tokenizer_json(const std::string& path,
                                                                         const HuggingFaceIds& ids) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : -1;
-  if (size < 0) return fail(Errc::io_error, path + " cannot be opened: is it there, and may it be read?");
-  if (static_cast<std::uint64_t>(size) > kMaxJsonBytes) {
-    return fail(Errc::too_long, path + " has " + std::to_string(size) + " bytes; at most " +
-                                    std::to_string(kMaxJsonBytes) + " are read");
-  }
-  std::string text(static_cast<std::size_t>(size), '\0');
-  file.seekg(0);
-  if (!file.read(text.data(), size)) return fail(Errc::io_error, path + " cannot be read");
-  return parse_tokenizer_json(text, path, ids);
+  const Result<std::string> text = read_text(path, kMaxJsonBytes, Errc::too_long);
+  if (!text) return text.error();
+  return parse_tokenizer_json(*text, path, ids);
 }
 
 }  // namespace helios::model
