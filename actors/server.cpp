@@ -14,6 +14,7 @@
 #include "actors/router.hpp"
 #include "actors/scheduler.hpp"
 #include "actors/text_stream.hpp"
+#include "model/hf_model.hpp"
 #include "model/model_file.hpp"
 #include "model/transformer.hpp"
 #include "runtime/sync_wait.hpp"
@@ -50,9 +51,7 @@ struct Opened {
 
 /// A file's stem; a folder's whole name, which may have points ("Llama-3.2-1B").
 std::string name_of(const std::string& path) {
-  std::error_code ignored;
-  const std::filesystem::path whole = std::filesystem::weakly_canonical(path, ignored);
-  return (std::filesystem::is_directory(whole, ignored) ? whole.filename() : whole.stem()).string();
+  return model::is_hf_folder(path) ? model::folder_name(path) : std::filesystem::path(path).stem().string();
 }
 
 /// Models of one server may take over from each other, so a text must be the same ids in all of them.

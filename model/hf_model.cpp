@@ -176,18 +176,18 @@ Result<std::optional<Sampling>> read_suggested(const std::string& folder) {
   return std::optional(std::move(sampling));
 }
 
-/// "…/Llama-3.2-1B/" -> "Llama-3.2-1B".
-std::string folder_name(const std::string& folder) {
-  std::error_code ignored;
-  const std::filesystem::path whole = std::filesystem::weakly_canonical(folder, ignored);
-  return whole.filename().string();
-}
-
 }  // namespace
 
 bool is_hf_folder(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::is_directory(path, ignored);
+}
+
+std::string folder_name(const std::string& folder) {
+  std::filesystem::path whole = std::filesystem::path(folder + "/.");
+  std::error_code ignored;
+  if (const auto absolute = std::filesystem::absolute(whole, ignored); !ignored) whole = absolute;
+  return whole.lexically_normal().parent_path().filename().string();
 }
 
 Result<OpenedModel> open_hf_model(const std::string& folder) {

@@ -11,6 +11,9 @@ namespace helios::model {
 /// Whether `path` is a folder: a model of this format, if it is one at all.
 bool is_hf_folder(const std::string& path);
 
+/// The name a folder is called by, without what is above it: a link keeps its own.
+std::string folder_name(const std::string& folder);
+
 /// Reads the configuration, the tokenizer and the headers of the weights; q and k stay in the folder's row
 /// order. Errors: those of read_hf_config and of the tokenizer; io_error (a file is not there: says which and
 /// what to do), unsupported (an element type, a tensor no part uses: by name), bad_file.
