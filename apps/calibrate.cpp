@@ -25,10 +25,11 @@ namespace helios::apps {
 namespace {
 
 struct CalibrateOptions {
-  std::string model, exits, prompts_file, output, svg, memory;
+  EngineOptions device;  // what add_device_options sets
+  std::string model, exits, prompts_file, output, svg;
   std::vector<int> layers;  // empty: those of the exits file
   bool raw = false, as_json = false;
-  int max_tokens = 96, most = 1000000, threads = 0;
+  int max_tokens = 96, most = 1000000;
   double delta = 0.05, epsilon = 0.05;
 };
 
@@ -62,14 +63,9 @@ Result<CalibrationReport> measure(const CalibrateOptions& options) {
   const Result<std::vector<int>> layers = exits_to_judge(options, **file);
   if (!layers) return layers.error();
 
-  EngineOptions engine;
-  engine.memory = options.memory;
-  const Result<std::uint64_t> bytes = arena_bytes(engine);
-  if (!bytes) return bytes.error();
-  gpu::HostOptions host;
-  host.arena_bytes = *bytes;
-  host.threads = options.threads > 0 ? options.threads : available_threads();
-  Result<std::unique_ptr<gpu::HostDevice>> device = gpu::HostDevice::create(std::move(host));
+  Result<gpu::HostOptions> host = make_host_options(options.device);
+  if (!host) return host.error();
+  Result<std::unique_ptr<gpu::HostDevice>> device = gpu::HostDevice::create(std::move(*host));
   if (!device) return device.error();
   Result<ExitJudge> judge = ExitJudge::create(**device, *file);
   if (!judge) return judge.error();
@@ -155,7 +151,7 @@ void add_calibrate(CLI::App& program, Run& run) {
   auto options = std::make_shared<CalibrateOptions>();
   CLI::App* command = program.add_subcommand(
       "calibrate", "Agreement of exits with full depth by confidence, and thresholds with a guarantee");
-  command->add_option("--model", options->model, "Model file")->required();
+  command->add_option("--model", options->model, kModelHelp)->required();
   command->add_option("--exits", options->exits, "Exit heads (*.exits.safetensors)");
   command->add_option("--exit-layers", options->layers, "Exits to judge (default: all of the exits file)")
       ->delimiter(',');
@@ -175,10 +171,7 @@ void add_calibrate(CLI::App& program, Run& run) {
                       "Write a copy of the exits file with the certified thresholds");
   command->add_option("--svg", options->svg, "Draw agreement by confidence");
   command->add_flag("--json", options->as_json, "The report as one JSON line, with the confidence bins");
-  command->add_option("--threads", options->threads, "Compute threads (default: one per core)")
-      ->check(CLI::Range(1, 1024));
-  command->add_option("--memory", options->memory,
-                      "Device memory, such as 512MiB (default: 60% of free RAM)");
+  add_device_options(*command, options->device);
   command->callback([options, &run] { run = [options] { return run_calibrate(*options); }; });
 }
 

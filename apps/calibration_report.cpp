@@ -8,6 +8,8 @@
 namespace helios::apps {
 
 namespace json = boost::json;
+using actors::policy::Leaving;
+using actors::policy::leaving_at;
 
 namespace {
 
@@ -43,22 +45,6 @@ std::array<ConfidenceBin, 10> confidence_bins(const ExitCalibration& exit) {
   return bins;
 }
 
-Above above(const ExitCalibration& exit, double threshold) {
-  std::size_t all = 0, over = 0, agreeing = 0;
-  for (const auto& prompt : exit.prompts) {
-    for (const actors::policy::JudgedToken& token : prompt) {
-      ++all;
-      if (static_cast<double>(token.confidence) < threshold) continue;
-      ++over;
-      agreeing += token.agrees ? 1 : 0;
-    }
-  }
-  Above result;
-  if (all > 0) result.share = static_cast<double>(over) / static_cast<double>(all);
-  if (over > 0) result.agreement = static_cast<double>(agreeing) / static_cast<double>(over);
-  return result;
-}
-
 std::string to_table(const CalibrationReport& report) {
   std::string text =
       fmt::format("{}, exits {}: agreement with all {} layers on the same prefixes, {} prompts\n",
@@ -69,9 +55,10 @@ std::string to_table(const CalibrationReport& report) {
     text += fmt::format(" {:>13}", fmt::format("c>={}", threshold));
   text += fmt::format("  certified (share/agree)\n");
   for (const ExitCalibration& exit : report.exits) {
-    text += fmt::format("{:>5} {:>8} {:>7.3f}", exit.layer, token_count(exit), above(exit, 0.0).agreement);
+    text += fmt::format("{:>5} {:>8} {:>7.3f}", exit.layer, token_count(exit),
+                        leaving_at(exit.prompts, 0.0).agreement);
     for (const double threshold : kShownThresholds) {
-      const Above part = above(exit, threshold);
+      const Leaving part = leaving_at(exit.prompts, threshold);
       text += fmt::format(" {:>13}", fmt::format("{:.3f}/{:.3f}", part.share, part.agreement));
     }
     text += fmt::format("  {}\n", threshold_text(exit.certified));
@@ -96,7 +83,7 @@ json::object to_json(const CalibrationReport& report) {
     }
     json::object thresholds;
     for (const double threshold : kShownThresholds) {
-      const Above part = above(exit, threshold);
+      const Leaving part = leaving_at(exit.prompts, threshold);
       thresholds[fmt::format("{}", threshold)] = {{"share", part.share}, {"agreement", part.agreement}};
     }
     json::value certified = nullptr;
@@ -107,7 +94,7 @@ json::object to_json(const CalibrationReport& report) {
     }
     exits.push_back({{"layer", exit.layer},
                      {"tokens", token_count(exit)},
-                     {"agreement", above(exit, 0.0).agreement},
+                     {"agreement", leaving_at(exit.prompts, 0.0).agreement},
                      {"above", std::move(thresholds)},
                      {"bins", std::move(bins)},
                      {"certified", std::move(certified)}});
@@ -130,7 +117,7 @@ std::string to_svg(const CalibrationReport& report) {
     const int left = kLeft + e * (kPanelWidth + kGap);
     const auto all = static_cast<double>(std::max<std::size_t>(token_count(exit), 1));
     svg += fmt::format("<text x='{}' y='18' font-size='13'>exit {} of {}: {:.1f} % agree</text>\n", left,
-                       exit.layer, report.layers, 100 * above(exit, 0.0).agreement);
+                       exit.layer, report.layers, 100 * leaving_at(exit.prompts, 0.0).agreement);
     svg += fmt::format("<text x='{}' y='34' fill='#555'>certified at {}</text>\n", left,
                        threshold_text(exit.certified));
     svg += fmt::format("<rect x='{}' y='{}' width='{}' height='{}' fill='#f6f6f6'/>\n", left, kTop,

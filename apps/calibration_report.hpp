@@ -30,16 +30,10 @@ struct ConfidenceBin {
   std::size_t tokens = 0, agreeing = 0;
 };
 
-/// Share of all tokens with confidence above `threshold`, and the agreement of those (1 without any).
-struct Above {
-  double share = 0.0, agreement = 1.0;
-};
-
 inline constexpr std::array kShownThresholds{0.5, 0.7, 0.9};
 
 /// Ten bins of equal width over [0, 1].
 std::array<ConfidenceBin, 10> confidence_bins(const ExitCalibration& exit);
-Above above(const ExitCalibration& exit, double threshold);
 
 std::string to_table(const CalibrationReport& report);
 boost::json::object to_json(const CalibrationReport& report);

@@ -18,8 +18,8 @@ constexpr int kActorThreads = 2;  // messages only: compute has its own threads
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::start(const EngineOptions& options) {
-  Result<std::uint64_t> bytes = arena_bytes(options);
-  if (!bytes) return bytes.error();
+  Result<gpu::HostOptions> host = make_host_options(options);
+  if (!host) return host.error();
   Result<actors::ServerOptions> server_options = make_server_options(options);
   if (!server_options) return server_options.error();
 
@@ -28,17 +28,13 @@ Result<std::unique_ptr<Engine>> Engine::start(const EngineOptions& options) {
   engine->metrics_ = std::make_unique<runtime::Registry>();
   if (!options.trace.empty()) engine->tracer_ = std::make_unique<runtime::Tracer>();
 
-  gpu::HostOptions host;
-  host.arena_bytes = *bytes;
-  host.threads = options.threads > 0 ? options.threads : available_threads();
-  host.kernels = options.kernels == "reference" ? gpu::Kernels::reference : gpu::Kernels::fast;
-  host.isa_limit = options.isa;
-  host.tracer = engine->tracer_.get();
-  Result<std::unique_ptr<gpu::HostDevice>> device = gpu::HostDevice::create(std::move(host));
+  host->tracer = engine->tracer_.get();
+  const std::size_t arena = host->arena_bytes;
+  Result<std::unique_ptr<gpu::HostDevice>> device = gpu::HostDevice::create(std::move(*host));
   if (!device) return device.error();
   engine->device_ = std::move(*device);
   spdlog::info("device {} ({}), arena {}", engine->device_->name(), engine->device_->isa(),
-               format_size(*bytes));
+               format_size(arena));
 
   engine->executor_ = std::make_unique<runtime::ThreadExecutor>(kActorThreads);
   engine->system_ = std::make_unique<runtime::ActorSystem>(*engine->executor_, engine->metrics_.get(),

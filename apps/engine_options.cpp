@@ -27,6 +27,14 @@ Result<std::optional<model::Quant>> quant_of(const std::string& text) {
   return std::optional(*quant);
 }
 
+void add_device_options(CLI::App& command, EngineOptions& options) {
+  command.add_option("--threads", options.threads, "Compute threads (default: one per core)")
+      ->check(CLI::Range(1, 1024));
+  command.add_option("--memory", options.memory,
+                     "Device memory for weights and caches, such as 512MiB "
+                     "(default: 60% of free RAM)");
+}
+
 void add_engine_options(CLI::App& command, EngineOptions& options) {
   command.add_option("--exits", options.exits, "Exit heads of the first model (*.exits.safetensors)");
   add_quant_option(command, options.quant);
@@ -34,11 +42,7 @@ void add_engine_options(CLI::App& command, EngineOptions& options) {
       ->check(CLI::PositiveNumber);
   command.add_option("--policy", options.policy, "full, or greedy: every token leaves at the exit layer")
       ->check(CLI::IsMember({"full", "greedy"}));
-  command.add_option("--threads", options.threads, "Compute threads (default: one per core)")
-      ->check(CLI::Range(1, 1024));
-  command.add_option("--memory", options.memory,
-                     "Device memory for weights and caches, such as 512MiB "
-                     "(default: 60% of free RAM)");
+  add_device_options(command, options);
   command.add_option("--kv-type", options.kv_type, "Type of the KV cache")
       ->check(CLI::IsMember({"f16", "f32"}));
   command.add_option("--row-type", options.row_type, "Type of the residual rows kept for deepening")
@@ -82,6 +86,17 @@ Result<std::uint64_t> arena_bytes(const EngineOptions& options) {
     if (key == "MemAvailable:") return kilobytes * 1024 / 10 * 6;
   }
   return fail(Errc::io_error, "cannot read the free memory from /proc/meminfo: set --memory");
+}
+
+Result<gpu::HostOptions> make_host_options(const EngineOptions& options) {
+  const Result<std::uint64_t> bytes = arena_bytes(options);
+  if (!bytes) return bytes.error();
+  gpu::HostOptions host;
+  host.arena_bytes = *bytes;
+  host.threads = options.threads > 0 ? options.threads : available_threads();
+  host.kernels = options.kernels == "reference" ? gpu::Kernels::reference : gpu::Kernels::fast;
+  host.isa_limit = options.isa;
+  return host;
 }
 
 Result<actors::ServerOptions> make_server_options(const EngineOptions& options) {

@@ -5,6 +5,7 @@
 
 #include "actors/server.hpp"
 #include "gpu/device.hpp"
+#include "gpu/host_device.hpp"
 
 namespace helios::apps {
 
@@ -35,6 +36,8 @@ void add_quant_option(CLI::App& command, std::string& quant);
 /// Of --quant; absent when it was not given. Errors: bad_request.
 Result<std::optional<model::Quant>> quant_of(const std::string& text);
 
+/// --threads and --memory, for subcommands that run a model without the server's options.
+void add_device_options(CLI::App& command, EngineOptions& options);
 void add_engine_options(CLI::App& command, EngineOptions& options);
 
 /// Cores this process may run on.
@@ -42,6 +45,9 @@ int available_threads();
 
 /// Bytes of the device arena: --memory, or 60% of the RAM that is free now.
 Result<std::uint64_t> arena_bytes(const EngineOptions& options);
+
+/// Without a tracer. Errors: those of arena_bytes.
+Result<gpu::HostOptions> make_host_options(const EngineOptions& options);
 
 Result<actors::ServerOptions> make_server_options(const EngineOptions& options);
 

@@ -2,7 +2,6 @@
 // Exits judged against full depth: the model answers prompts with all layers, then each exit chooses on the
 // same prefixes.
 
-#include <map>
 #include <memory>
 #include <span>
 #include <vector>

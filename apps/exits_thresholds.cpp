@@ -4,10 +4,11 @@
 
 #include <bit>
 #include <boost/json.hpp>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <vector>
+
+#include "model/safetensors.hpp"
 
 namespace helios::apps {
 
@@ -15,7 +16,6 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr std::uint64_t kHeaderMax = 64U << 20U;
 static_assert(std::endian::native == std::endian::little, "safetensors is little-endian");
 
 bool is_threshold(std::string_view key) {
@@ -30,7 +30,8 @@ Result<void> write_thresholds(const std::string& from, const std::string& to,
   if (!in) return fail(Errc::io_error, fmt::format("cannot read {}", from));
   std::uint64_t size = 0;
   in.read(reinterpret_cast<char*>(&size), sizeof size);
-  if (!in || size > kHeaderMax) return fail(Errc::bad_file, fmt::format("{}: not a safetensors file", from));
+  if (!in || size > model::Safetensors::kMaxHeaderBytes)
+    return fail(Errc::bad_file, fmt::format("{}: not a safetensors file", from));
   std::string text(size, '\0');
   in.read(text.data(), static_cast<std::streamsize>(size));
   boost::system::error_code code;

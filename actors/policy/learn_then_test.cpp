@@ -43,34 +43,44 @@ double smallest_certifiable(int n, double epsilon) {
   return high;
 }
 
+Leaving leaving_at(std::span<const std::vector<JudgedToken>> prompts, double threshold) {
+  std::size_t tokens = 0, left = 0, right = 0;
+  for (const std::vector<JudgedToken>& prompt : prompts) {
+    tokens += prompt.size();
+    for (const JudgedToken& token : prompt) {
+      if (static_cast<double>(token.confidence) < threshold) continue;
+      ++left;
+      right += token.agrees ? 1 : 0;
+    }
+  }
+  Leaving leaving;
+  if (tokens > 0) leaving.share = static_cast<double>(left) / static_cast<double>(tokens);
+  if (left > 0) leaving.agreement = static_cast<double>(right) / static_cast<double>(left);
+  return leaving;
+}
+
 CertifiedThreshold learn_then_test(std::span<const std::vector<JudgedToken>> prompts, double delta,
                                    double epsilon, double step) {
-  CertifiedThreshold best;
+  std::optional<double> passed;
   const int grid = static_cast<int>(std::lround(1.0 / step));
   for (int i = 0; i <= grid; ++i) {
     const double threshold = 1.0 - static_cast<double>(i) / grid;
     double loss = 0.0;
     int n = 0;
-    std::size_t tokens = 0, left = 0, right = 0;
     for (const std::vector<JudgedToken>& prompt : prompts) {
       if (prompt.empty()) continue;
-      std::size_t wrong = 0;
-      for (const JudgedToken& token : prompt) {
-        if (static_cast<double>(token.confidence) < threshold) continue;
-        ++left;
-        if (token.agrees) ++right;
-        if (!token.agrees) ++wrong;
-      }
+      const auto wrong = std::count_if(prompt.begin(), prompt.end(), [threshold](const JudgedToken& token) {
+        return static_cast<double>(token.confidence) >= threshold && !token.agrees;
+      });
       loss += static_cast<double>(wrong) / static_cast<double>(prompt.size());
-      tokens += prompt.size();
       ++n;
     }
     if (n == 0 || hoeffding_bentkus_p(loss / n, n, delta) > epsilon) break;
-    best.threshold = threshold;
-    best.share = static_cast<double>(left) / static_cast<double>(tokens);
-    best.agreement = left > 0 ? static_cast<double>(right) / static_cast<double>(left) : 1.0;
+    passed = threshold;
   }
-  return best;
+  if (!passed) return {};
+  const Leaving leaving = leaving_at(prompts, *passed);
+  return {passed, leaving.share, leaving.agreement};
 }
 
 }  // namespace helios::actors::policy

@@ -21,10 +21,17 @@ double hoeffding_bentkus_p(double mean_loss, int n, double delta);
 /// The smallest delta that n losses of zero certify at `epsilon`.
 double smallest_certifiable(int n, double epsilon);
 
+/// What leaves at a threshold.
+struct Leaving {
+  double share = 0.0;      // of all tokens; 0 without any
+  double agreement = 1.0;  // of those that leave; 1 without any
+};
+Leaving leaving_at(std::span<const std::vector<JudgedToken>> prompts, double threshold);
+
 struct CertifiedThreshold {
   std::optional<double> threshold;  // absent: no threshold passes, never leave here
-  double share = 0.0;               // of tokens that leave at it
-  double agreement = 0.0;           // of those
+  double share = 0.0;               // Leaving at it
+  double agreement = 0.0;
 };
 
 /// The lowest threshold l of the grid 1, 1 - step, … 0 for which, with probability >= 1 - epsilon over the
