@@ -6,38 +6,15 @@ Needs nothing outside of the standard library.
 """
 
 import json
-import socket
 import sys
 
-
-class Client:
-    """A connection that reads control lines and the payloads they announce."""
-
-    def __init__(self, address):
-        host, port = address.rsplit(":", 1)
-        self.socket = socket.create_connection((host, int(port)), timeout=60)
-        self.reader = self.socket.makefile("rb")
-
-    def send(self, text):
-        self.socket.sendall(text.encode())
-
-    def frame(self):
-        """The next frame: its words and its payload (b"" without one)."""
-        line = self.reader.readline()
-        if not line.endswith(b"\n"):
-            raise SystemExit("demo: the server closed the connection")
-        words = line.decode().rstrip("\r\n").split(" ")
-        payload = b""
-        if words[0] == "TOK":
-            payload = self.reader.read(int(words[3]))
-            self.reader.readline()
-        return words, payload
+from line_client import Client
 
 
 def ask(client, prompt, max_tokens):
     """Sends one GEN, prints the answer as it comes, and returns the fields of END."""
     data = prompt.encode()
-    client.send(f"GEN t1 {len(data)} mode=chat max_tokens={max_tokens} temperature=0\n{prompt}\n")
+    client.send(f"GEN t1 {len(data)} mode=chat max_tokens={max_tokens} temperature=0", prompt)
     while True:
         words, payload = client.frame()
         if words[0] == "TOK":
@@ -51,7 +28,7 @@ def ask(client, prompt, max_tokens):
 
 
 def stats(client):
-    client.send("STATS s1\n")
+    client.send("STATS s1")
     while True:
         words, _ = client.frame()
         if words[0] == "STATS":
@@ -98,7 +75,7 @@ def main():
     print(f"\n== prompt: {prompt}")
     reason, end = ask(client, prompt, int(sys.argv[3]) if len(sys.argv) == 4 else 96)
     report(reason, end, stats(client))
-    client.send("QUIT\n")
+    client.send("QUIT")
 
 
 if __name__ == "__main__":

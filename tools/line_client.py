@@ -1,4 +1,5 @@
-"""A server of the release build for the length of a with statement, and a client that speaks its line protocol."""
+"""The line protocol (docs/PROTOCOL.md) for scripts: a client, one that notes what is said, and a server of the release build for the
+length of a with statement."""
 
 import os
 import signal
@@ -23,8 +24,7 @@ class Server:
         if not ready.startswith("READY line="):
             self.process.kill()
             sys.exit("the server did not start")
-        host, port = ready.split()[1].removeprefix("line=").rsplit(":", 1)
-        self.address = (host, int(port))
+        self.address = ready.split()[1].removeprefix("line=")
 
     def __enter__(self):
         return self
@@ -35,33 +35,53 @@ class Server:
             sys.exit("the server did not stop cleanly")
 
 
-class Session:
+class Client:
+    """A connection that reads control lines and the payloads they announce. address: HOST:PORT."""
+
+    def __init__(self, address):
+        host, port = address.rsplit(":", 1)
+        self.socket = socket.create_connection((host, int(port)), timeout=120)
+        self.reader = self.socket.makefile("rb")
+
+    def send(self, *lines):
+        self.socket.sendall("".join(line + "\n" for line in lines).encode())
+
+    def frame(self):
+        """The next frame: its words and its payload (b"" without one)."""
+        line = self.reader.readline()
+        if not line.endswith(b"\n"):
+            sys.exit("the server closed the connection")
+        words = line.decode().rstrip("\r\n").split(" ")
+        payload = b""
+        if words[0] == "TOK":
+            payload = self.reader.read(int(words[3]))
+            self.reader.readline()
+        return words, payload
+
+
+class Session(Client):
     """A connection that notes every line of both sides."""
 
     def __init__(self, address):
-        self.socket = socket.create_connection(address, timeout=120)
-        self.reader = self.socket.makefile("rb")
+        super().__init__(address)
         self.notes = []
 
     def send(self, *lines):
         self.notes += ["C: " + line for line in lines]
-        self.socket.sendall("".join(line + "\n" for line in lines).encode())
+        super().send(*lines)
 
     def read(self):
         """One frame; returns its words."""
-        line = self.reader.readline().decode().rstrip("\r\n")
-        self.notes.append("S: " + line)
-        words = line.split(" ")
+        words, payload = self.frame()
+        self.notes.append("S: " + " ".join(words))
         if words[0] == "TOK":
-            payload = self.reader.read(int(words[3])).decode()
-            self.reader.readline()
-            self.notes.append("S: " + payload.replace("\n", "\nS: "))
+            self.notes.append("S: " + payload.decode().replace("\n", "\nS: "))
         return words
 
     def read_until(self, *verbs):
         while True:
             words = self.read()
-            if words[0] in verbs or words == [""]:
+            if words[0] in verbs:
                 return words
 
 
