@@ -31,18 +31,6 @@ def json_lines(path):
     return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
 
 
-def run_answer(o):
-    from answer import answer
-    from trunk import Trunk
-    print(f"{answer(Trunk(o.model), json_lines(o.prompts), o.output, o.max_tokens, o.streams, o.most)} answers: {o.output}")
-
-
-def run_encode(o):
-    from answer import encode
-    from trunk import Trunk
-    encode(Trunk(o.model), json_lines(o.prompts), json_lines(o.answers), o.output)
-
-
 def run_collect(o):
     from states import collect, read_answers
     from trunk import Trunk
@@ -111,18 +99,6 @@ def main():
     c.add_argument("--data", required=True)
     c.add_argument("--output", required=True)
     c.add_argument("--per-source", type=int, default=400)
-    c = verb("answer", run_answer, "answer prompts in PyTorch, for models that helios does not run yet")
-    c.add_argument("--model", required=True, help="GGUF file (llama or qwen2)")
-    c.add_argument("--prompts", required=True)
-    c.add_argument("--output", required=True, help="lines are appended; prompts answered in it already are left out")
-    c.add_argument("--max-tokens", type=int, default=128)
-    c.add_argument("--streams", type=int, default=48, help="sequences side by side (default %(default)s)")
-    c.add_argument("--most", type=int, default=100000, help="prompts")
-    c = verb("encode", run_encode, "another model's answers in this model's ids: text to learn from beside own answers")
-    c.add_argument("--model", required=True, help="GGUF file (llama or qwen2)")
-    c.add_argument("--prompts", required=True)
-    c.add_argument("--answers", required=True, help="the other model's, by helios generate --json")
-    c.add_argument("--output", required=True)
     c = verb("collect", run_collect, "run the trunk over answers and keep its hidden states", True)
     c.add_argument("--answers", required=True, nargs="+", help="output of helios generate --json")
     c.add_argument("--depths", required=True)

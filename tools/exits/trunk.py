@@ -72,16 +72,15 @@ def project(weights, name, x):
     return y
 
 
-def run_layer(config, weights, x, attend=causal):
-    """One decoder layer. weights: tensors by GGUF name without the prefix, and by `attn_q.lora_a`, …; x: [batch, tokens, hidden];
-    attend: from q, k, v [batch, heads, tokens, d], not yet rotated, to the attended values."""
+def run_layer(config, weights, x):
+    """One decoder layer. weights: tensors by GGUF name without the prefix, and by `attn_q.lora_a`, …; x: [batch, tokens, hidden]."""
     batch, tokens, _ = x.shape
 
     def split(name, heads):
         return project(weights, name, h).view(batch, tokens, heads, config.head_dim).transpose(1, 2)
 
     h = rms_norm(x, weights["attn_norm.weight"], config.epsilon)
-    out = attend(config, split("attn_q", config.heads), split("attn_k", config.kv_heads), split("attn_v", config.kv_heads))
+    out = causal(config, split("attn_q", config.heads), split("attn_k", config.kv_heads), split("attn_v", config.kv_heads))
     x = x + project(weights, "attn_output", out.transpose(1, 2).reshape(batch, tokens, -1))
     h = rms_norm(x, weights["ffn_norm.weight"], config.epsilon)
     return x + project(weights, "ffn_down", F.silu(project(weights, "ffn_gate", h)) * project(weights, "ffn_up", h))
