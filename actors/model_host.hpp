@@ -22,7 +22,7 @@ struct ModelHostOptions {
   std::shared_ptr<const model::ModelFile> file;
   gpu::Device* device = nullptr;  // outlives the actor
   int exit_layer = 0;             // layers held at start, 1..L
-  std::string policy;             // of requests that name none
+  std::string policy;             // of requests that name none; "": greedy below full depth, else full
   std::chrono::milliseconds step_deadline{120'000};
   runtime::Duration ask_deadline = std::chrono::seconds(30);
   runtime::Registry* metrics = nullptr;

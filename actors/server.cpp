@@ -43,7 +43,8 @@ Result<void> check_options(const ServerOptions& options) {
 /// One model's parts before the actors exist.
 struct Opened {
   std::string name;
-  std::string policy;
+  std::string policy;   // as it was asked for; "": the host goes by its depth at each request
+  bool greedy = false;  // at the start
   int exit_layer = 0;
   std::shared_ptr<const model::ModelFile> file;
   std::unique_ptr<model::Transformer> transformer;
@@ -88,7 +89,8 @@ Result<Opened> open_model(const ModelOptions& wanted) {
                 fmt::format("policy 'full' runs all {} layers, exit_layer {} keeps fewer; drop one", layers,
                             opened.exit_layer));
   }
-  opened.policy = std::string(policy::to_string(*policy));
+  opened.policy = wanted.policy;
+  opened.greedy = *policy == policy::Policy::greedy;
   const auto exits = opened.file->exit_layers();
   const bool known = exits.empty() || opened.exit_layer == layers ||
                      std::find(exits.begin(), exits.end(), opened.exit_layer) != exits.end();
@@ -185,15 +187,15 @@ Result<std::unique_ptr<Server>> Server::start(ServerOptions options, runtime::Ac
     };
     const int layers = file->config().layers;
     std::shared_ptr<model::KvCache> cache = opened.transformer->kv_cache();
-    auto profiler = system.spawn<Profiler>(
-        named("Profiler"), ProfilerOptions{.model_name = opened.name,
-                                           .layers = layers,
-                                           .exits = {exits.begin(), exits.end()},
-                                           .breach_window = options.breach_window,
-                                           .breach_max = options.breach_max,
-                                           .residency = options.residency,
-                                           .adaptive = options.adaptive && opened.policy == "greedy",
-                                           .metrics = metrics});
+    auto profiler = system.spawn<Profiler>(named("Profiler"),
+                                           ProfilerOptions{.model_name = opened.name,
+                                                           .layers = layers,
+                                                           .exits = {exits.begin(), exits.end()},
+                                                           .breach_window = options.breach_window,
+                                                           .breach_max = options.breach_max,
+                                                           .residency = options.residency,
+                                                           .adaptive = options.adaptive && opened.greedy,
+                                                           .metrics = metrics});
     auto text = system.spawn<TextStream>(named("TextStream"),
                                          TextStreamOptions{.model_name = opened.name,
                                                            .file = file,

@@ -136,6 +136,27 @@ TEST_CASE("deepening: a pinned request stays where it is", "[actors]") {
   CHECK(depths_of(*out) == std::vector<int>(40, 1));
 }
 
+TEST_CASE("deepening: a full model that was made shallow serves at its depth, unless full depth is asked for",
+          "[actors]") {
+  Rig rig;
+  const int layers = rig.model_stats().layers;
+  CHECK(depths_of(rig.run(watched(9, 1, 3))) == std::vector<int>(3, layers));
+  REQUIRE(rig.server->set_depth("", 2, 10s));
+  rig.settle();
+  const Outcome shallow = rig.run(watched(9, 1, 3));
+  REQUIRE_FALSE(shallow.refused);
+  CHECK(depths_of(shallow) == std::vector<int>(3, 2));
+  auto full = watched(9, 1, 3);
+  full.policy = "full";
+  const Outcome refused = rig.run(full);
+  REQUIRE(refused.refused);
+  CHECK(refused.refused->code == Errc::no_model);
+  REQUIRE(rig.server->set_depth("", layers, 10s));
+  rig.settle();
+  CHECK(depths_of(rig.run(watched(9, 1, 3))) == std::vector<int>(3, layers));
+  rig.check_balanced();
+}
+
 TEST_CASE("deepening: bad layers are refused", "[actors]") {
   Rig rig(RigOptions{.exit_layer = 2});
   for (const int layer : {0, -3, 1000}) {
@@ -195,7 +216,8 @@ runtime::Duration step_cost(const gpu::CommandList& commands) {
 TEST_CASE(
     "deepening: steps with decode rows stay within the stretch while layers load and sequences catch up",
     "[actors]") {
-  RigOptions options{.seed = 11, .exit_layer = 4};  // the other two fit beside a decode step within the stretch
+  RigOptions options{.seed = 11,
+                     .exit_layer = 4};  // the other two fit beside a decode step within the stretch
   options.device.cost = step_cost;
   options.device.copy_bytes_per_second = 2e7;  // slow enough that many steps run beside the load
   Rig rig(std::move(options));
