@@ -9,7 +9,7 @@
 import torch
 import torch.nn.functional as F
 from torch import nn
-from trunk import PROJECTIONS, rms_norm, run_layer
+from trunk import PROJECTIONS, rms_norm, run_layer, take_rows
 
 KINDS = ("norm", "affine", "block", "lora")
 
@@ -53,10 +53,13 @@ class ExitHead(nn.Module):
     def layer_weights(self):
         return self.base | {name.replace("/", "."): parameter for name, parameter in self.block.items()}
 
-    def forward(self, x):
-        """States at the exit [batch, tokens, hidden] to normed states, which the model's head takes."""
+    def forward(self, x, at=None):
+        """States at the exit [batch, tokens, hidden] to normed states, which the model's head takes; of positions `at` [batch, n] only,
+        where they are given."""
+        if self.kind in ("norm", "affine") and at is not None:
+            x = take_rows(x, at)
         if self.kind != "norm":
             x = F.linear(x, self.adapter_weight, self.adapter_bias)
         if self.kind in ("block", "lora"):
-            x = run_layer(self.config, self.layer_weights(), x)
+            x = run_layer(self.config, self.layer_weights(), x, at)
         return rms_norm(x, self.norm, self.config.epsilon)

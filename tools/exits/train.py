@@ -53,17 +53,21 @@ def judge(head, trunk, states, depth, sequences):
     return result
 
 
-def loss_of(head, trunk, states, depth, sequences, positions, chance):
-    x, lengths = states.batch(depth, sequences)
-    y = head(x)
-    last = states.at(trunk.config.layers)
-    picked, teacher = [], []
-    for row, s in enumerate(sequences):
+def pick_positions(states, sequences, count, chance):
+    """`count` answer positions of each sequence, [sequences, count]; of an answer that has fewer, some twice."""
+    picked = []
+    for s in sequences:
         at = np.flatnonzero(states.answers[states.starts[s]:states.starts[s + 1]])
-        at = chance.choice(at, min(positions, len(at)), replace=False)
-        picked.append(y[row, torch.from_numpy(at)])
-        teacher.append(torch.from_numpy(np.array(last[states.starts[s] + at], dtype=np.float32)))
-    picked, teacher = torch.cat(picked), torch.cat(teacher)
+        picked.append(chance.choice(at, count, replace=len(at) < count))
+    return np.stack(picked)
+
+
+def loss_of(head, trunk, states, depth, sequences, positions, chance):
+    x, _ = states.batch(depth, sequences)
+    at = pick_positions(states, sequences, positions, chance)
+    picked = head(x, torch.from_numpy(at)).flatten(0, 1)
+    rows = (states.starts[sequences][:, None] + at).ravel()
+    teacher = torch.from_numpy(np.array(states.at(trunk.config.layers)[rows], dtype=np.float32))
     with torch.no_grad():
         wanted = rms_norm(teacher, trunk.output_norm, trunk.config.epsilon)
         ids = np.union1d(states.chosen, chance.integers(0, trunk.config.vocab, RANDOM_IDS))

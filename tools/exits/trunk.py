@@ -56,12 +56,14 @@ def rotate(x, positions, base):
     return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
 
 
-def causal(config, q, k, v):
-    """Attention of whole sequences from position 0. Rows that are padding must come last: what is before them does not see them."""
-    positions = torch.arange(q.shape[2])
-    q, k = rotate(q, positions, config.rope_base), rotate(k, positions, config.rope_base)
+def causal(config, q, k, v, at=None):
+    """Attention over whole sequences from position 0, of queries at positions `at` [batch, queries] (None: all of them). Rows that are
+    padding must come last: what is before them does not see them."""
+    positions = torch.arange(k.shape[2])
+    q, k = rotate(q, positions if at is None else at[:, None], config.rope_base), rotate(k, positions, config.rope_base)
     group = config.heads // config.kv_heads
-    return F.scaled_dot_product_attention(q, k.repeat_interleave(group, 1), v.repeat_interleave(group, 1), is_causal=True)
+    seen = None if at is None else positions <= at[:, None, :, None]
+    return F.scaled_dot_product_attention(q, k.repeat_interleave(group, 1), v.repeat_interleave(group, 1), attn_mask=seen, is_causal=at is None)
 
 
 def project(weights, name, x):
@@ -72,16 +74,24 @@ def project(weights, name, x):
     return y
 
 
-def run_layer(config, weights, x):
-    """One decoder layer. weights: tensors by GGUF name without the prefix, and by `attn_q.lora_a`, …; x: [batch, tokens, hidden]."""
-    batch, tokens, _ = x.shape
+def take_rows(x, at):
+    """Rows `at` [batch, n] of x [batch, tokens, width]: [batch, n, width]."""
+    return x.gather(1, at[..., None].expand(-1, -1, x.shape[-1]))
 
-    def split(name, heads):
-        return project(weights, name, h).view(batch, tokens, heads, config.head_dim).transpose(1, 2)
+
+def run_layer(config, weights, x, at=None):
+    """One decoder layer. weights: tensors by GGUF name without the prefix, and by `attn_q.lora_a`, …; x: [batch, tokens, hidden].
+    at: positions [batch, n] whose output is wanted (the others only give keys and values); None: all."""
+
+    def split(name, heads, rows):
+        return project(weights, name, rows).view(*rows.shape[:2], heads, config.head_dim).transpose(1, 2)
 
     h = rms_norm(x, weights["attn_norm.weight"], config.epsilon)
-    out = causal(config, split("attn_q", config.heads), split("attn_k", config.kv_heads), split("attn_v", config.kv_heads))
-    x = x + project(weights, "attn_output", out.transpose(1, 2).reshape(batch, tokens, -1))
+    k, v = split("attn_k", config.kv_heads, h), split("attn_v", config.kv_heads, h)
+    if at is not None:
+        x, h = take_rows(x, at), take_rows(h, at)
+    out = causal(config, split("attn_q", config.heads, h), k, v, at)
+    x = x + project(weights, "attn_output", out.transpose(1, 2).flatten(2))
     h = rms_norm(x, weights["ffn_norm.weight"], config.epsilon)
     return x + project(weights, "ffn_down", F.silu(project(weights, "ffn_gate", h)) * project(weights, "ffn_up", h))
 
