@@ -28,7 +28,9 @@ set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g")
 
 find_program(HELIOS_CCACHE ccache)
 if(HELIOS_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${HELIOS_CCACHE}")
+  # Without this sloppiness ccache refuses every unit that takes a precompiled header.
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime "${HELIOS_CCACHE}")
 endif()
 
 add_library(helios_flags INTERFACE)  # for our own targets only
